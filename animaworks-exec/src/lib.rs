@@ -1,0 +1,1 @@
+//! Engines: one prompt in, one finished turn out.

@@ -1,0 +1,1 @@
+//! What an Anima remembers: Markdown is the truth, the index is its shadow.

@@ -1,0 +1,1 @@
+//! The composition of an organisation, and the routes over it.

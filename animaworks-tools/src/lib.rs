@@ -1,0 +1,1 @@
+//! What an Anima can do, and the walls around it.

@@ -1,0 +1,1 @@
+//! Programs a reader can finish in five minutes; see `examples/`.

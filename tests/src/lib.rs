@@ -1,0 +1,1 @@
+//! The test kit: what stands at the very bottom of every test.

@@ -1,0 +1,34 @@
+//! The developers' own helper: `cargo xtask ci | test | tidy | …`. It has no dependencies.
+
+mod shell;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  ci      what CI runs: fmt, tidy, clippy, docs, test
+  test    install what the tests need, run every test there is
+  tidy    the rules no compiler knows
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["ci"] => shell::ci(),
+        ["test"] => shell::test(),
+        ["tidy"] => tidy::run(),
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("xtask: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
