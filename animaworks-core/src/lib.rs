@@ -58,6 +58,7 @@ pub mod seams;
 pub mod tool;
 
 pub mod gate;
+pub mod layout;
 pub mod prompt;
 
 pub mod clock;
@@ -83,6 +84,7 @@ pub use ids::{
     AnimaName, BadId, BoardName, CallId, IdSource, LeaseId, MemoryPath, MessageId, ModelId, SessionId, TaskId,
     ThreadId, ToolName, TurnId,
 };
+pub use layout::{AnimaDir, DataDir};
 pub use memory::{
     Changed, Cue, Degraded, Hit, Indexed, MemoryError, MemoryFile, MemoryHealth, MemoryStore, MemoryWrite, Priming,
     Query, Recall, SearchScope, Written,
