@@ -92,6 +92,6 @@ pub use memory::{
 pub use message::{Intent, Message, SenderKind};
 pub use mode::ExecutionMode;
 pub use tool::{Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolSpec, Typed, TypedTool};
-pub use trigger::{Lane, Night, Trigger};
+pub use trigger::{Lane, Night, Trigger, TriggerKind};
 pub use trust::{Origin, Trust};
 pub use units::{MicroDollars, Score, Seq, Tokens, Usage};

@@ -365,6 +365,11 @@ pub struct MemoryFile {
 pub struct Etag(pub String);
 
 impl Etag {
+    /// The state of a file that does not exist: expecting it allows creating, never replacing.
+    pub fn absent() -> Self {
+        Self("absent".to_owned())
+    }
+
     /// The etag of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         use sha2::{Digest, Sha256};

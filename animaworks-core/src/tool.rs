@@ -91,6 +91,23 @@ pub struct Typed<T> {
 }
 
 impl<T: TypedTool> Typed<T> {
+    /// Wraps one of our own tools: its description and those of its arguments come from the
+    /// catalogue, as `tools.describe.{tool}` and `tools.arg.{tool}.{argument}`.
+    pub fn localized(tool: T, locale: Locale) -> Self {
+        let mut typed = Self::new(tool, locale.text(&format!("tools.describe.{}", T::NAME), &[]));
+        if let Some(spec) = Arc::get_mut(&mut typed.spec)
+            && let Some(properties) = spec.schema.get_mut("properties").and_then(Value::as_object_mut)
+        {
+            for (argument, schema) in properties {
+                let text = locale.find(&format!("tools.arg.{}.{argument}", T::NAME));
+                if let (Some(text), Some(schema)) = (text, schema.as_object_mut()) {
+                    schema.insert("description".to_owned(), Value::from(text));
+                }
+            }
+        }
+        typed
+    }
+
     /// Wraps a tool; `description` is what the model reads.
     pub fn new(tool: T, description: impl Into<String>) -> Self {
         let mut schema = schemars::schema_for!(T::Args).to_value();

@@ -80,8 +80,10 @@ impl MemoryStore for FakeMemory {
 
     async fn write(&self, write: MemoryWrite) -> Result<Written, MemoryError> {
         let mut files = self.files();
+        let exists = files.contains_key(&write.path);
         let (text, _) = files.entry(write.path.clone()).or_insert_with(|| (String::new(), write.origin.clone()));
-        if write.expect.is_some_and(|expected| expected != Etag::of(text.as_bytes())) {
+        let state = if exists { Etag::of(text.as_bytes()) } else { Etag::absent() };
+        if write.expect.is_some_and(|expected| expected != state) {
             return Err(MemoryError::Changed { path: write.path, current: text.clone() });
         }
         match write.mode {
