@@ -1,12 +1,13 @@
 //! The `animaworks` command: arguments in, printing out, nothing else.
 
-use clap::Parser;
+mod args;
+mod commands;
+mod context;
+mod error;
+mod ui;
 
-/// Persons made of software.
-#[derive(Debug, Parser)]
-#[command(name = "animaworks", version)]
-struct Arguments {}
+use std::process::ExitCode;
 
-fn main() {
-    Arguments::parse();
+fn main() -> ExitCode {
+    context::run(std::env::args_os().collect())
 }
