@@ -1,13 +1,12 @@
 //! The `animaworks` command: arguments in, printing out, nothing else.
 
-mod args;
-mod commands;
-mod context;
-mod error;
-mod ui;
+use clap::Parser;
 
-use std::process::ExitCode;
+/// Persons made of software.
+#[derive(Debug, Parser)]
+#[command(name = "animaworks", version)]
+struct Arguments {}
 
-fn main() -> ExitCode {
-    context::run(std::env::args_os().collect())
+fn main() {
+    Arguments::parse();
 }

@@ -5,10 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// A step of CI.
+type Step = fn() -> Result<(), String>;
+
 /// What CI runs, cheapest first.
 pub fn ci() -> Result<(), String> {
     let mut times = Vec::new();
-    let steps: &[(&str, fn() -> Result<(), String>)] =
+    let steps: &[(&str, Step)] =
         &[("fmt", fmt), ("tidy", crate::tidy::run), ("clippy", clippy), ("docs", docs), ("test", test)];
     for (name, step) in steps {
         let start = Instant::now();
