@@ -58,6 +58,7 @@ pub mod seams;
 pub mod tool;
 
 pub mod gate;
+pub mod home;
 pub mod layout;
 pub mod prompt;
 

@@ -110,7 +110,7 @@ pub fn remove_if_exists(path: &Path) -> Result<bool, FileError> {
 }
 
 /// Makes a rename in a directory durable.
-fn sync_dir(directory: &Path) -> io::Result<()> {
+pub(super) fn sync_dir(directory: &Path) -> io::Result<()> {
     fs_err::File::open(directory)?.sync_all()
 }
 

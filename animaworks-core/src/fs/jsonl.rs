@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{FileError, create_dir};
+use super::{FileError, atomic::sync_dir, create_dir};
 
 /// Appends one line durably. A torn line that an earlier crash left is closed first, so it stays alone.
 ///
@@ -54,6 +54,10 @@ fn append(path: &Path, block: String) -> io::Result<()> {
         // half a line would be read as a torn one; better to have none of it
         file.set_len(before)?;
         return Err(error);
+    }
+    if before == 0 {
+        // a new file is only there after a crash when its directory says so
+        sync_dir(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
     }
     Ok(())
 }
