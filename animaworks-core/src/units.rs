@@ -139,6 +139,9 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Tokens written to the provider's prompt cache.
     pub cache_write_tokens: u64,
+    /// Whether the provider said nothing and the numbers are our own guess.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl AddAssign for Usage {
@@ -147,6 +150,7 @@ impl AddAssign for Usage {
         self.output_tokens += other.output_tokens;
         self.cache_read_tokens += other.cache_read_tokens;
         self.cache_write_tokens += other.cache_write_tokens;
+        self.estimated |= other.estimated;
     }
 }
 
