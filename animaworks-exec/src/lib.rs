@@ -1,1 +1,3 @@
 //! Engines: one prompt in, one finished turn out.
+
+pub mod local;

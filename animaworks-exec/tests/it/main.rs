@@ -1,0 +1,6 @@
+//! What the engines do from outside: prompts in, events out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+mod memory_host;
+mod recall;
