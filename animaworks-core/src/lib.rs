@@ -57,6 +57,9 @@ pub mod mode;
 pub mod seams;
 pub mod tool;
 
+pub mod config;
+pub mod organisation;
+
 pub mod gate;
 pub mod home;
 pub mod layout;
