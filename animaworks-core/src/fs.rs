@@ -13,7 +13,7 @@ mod lock;
 pub use atomic::{Privacy, create_dir, move_file, remove_if_exists, write_atomic};
 pub use error::FileError;
 pub use jail::Jail;
-pub use jsonl::{JsonLine, append_line, append_lines, read_lines};
+pub use jsonl::{JsonLine, append_line, append_lines, json_line, read_lines, read_records};
 pub use lock::{Holder, Lock};
 
 use std::path::Path;

@@ -6,8 +6,14 @@
 
 pub mod activity;
 pub mod conversation;
+pub mod episode;
 pub mod journal;
+pub mod resolution;
+pub mod shortterm;
+pub mod state;
 pub mod text;
+pub mod transcript;
+pub mod usage;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 

@@ -66,6 +66,7 @@ pub mod layout;
 pub mod prompt;
 
 pub mod clock;
+pub mod frontmatter;
 pub mod fs;
 pub mod i18n;
 pub mod process;

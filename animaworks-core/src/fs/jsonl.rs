@@ -114,6 +114,35 @@ pub fn read_lines(path: &Path) -> Result<(Vec<JsonLine>, usize), FileError> {
     Ok((lines, unreadable))
 }
 
+/// The records of a log. Lines that are none are passed over and counted in the program's log.
+///
+/// # Errors
+///
+/// As [`read_lines`].
+pub fn read_records<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, FileError> {
+    let (lines, mut unreadable) = read_lines(path)?;
+    let mut records = Vec::with_capacity(lines.len());
+    for line in lines {
+        match serde_json::from_value(line.value) {
+            Ok(record) => records.push(record),
+            Err(_) => unreadable += 1,
+        }
+    }
+    if unreadable > 0 {
+        tracing::warn!(path = %path.display(), unreadable, "passed over lines that are no records");
+    }
+    Ok(records)
+}
+
+/// A record as one line, for [`append_line`].
+///
+/// # Errors
+///
+/// [`FileError::Io`] when it cannot be written as JSON.
+pub fn json_line<T: serde::Serialize>(path: &Path, record: &T) -> Result<String, FileError> {
+    serde_json::to_string(record).map_err(|error| FileError::io("encode", path, io::Error::other(error)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,6 +16,7 @@ use super::{
     text::{clip, head, lenient, lenient_count},
 };
 use crate::{
+    anima::ToolRecord,
     fs::{self, FileError, Lock, Privacy},
     i18n::Locale,
     ids::{AnimaName, ThreadId},
@@ -74,15 +75,15 @@ pub struct Turn {
     pub attachments: Vec<Value>,
     /// The tools used for it.
     #[serde(default)]
-    pub tool_records: Vec<ToolRecord>,
+    pub tool_records: Vec<ToolNote>,
     /// Fields of other versions.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// One tool used for a turn.
+/// One tool used for a turn: a [`ToolRecord`] as the file has it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ToolRecord {
+pub struct ToolNote {
     /// The tool.
     #[serde(default, deserialize_with = "lenient")]
     pub tool_name: String,
@@ -101,6 +102,32 @@ pub struct ToolRecord {
     /// Fields of other versions.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+impl From<ToolRecord> for ToolNote {
+    fn from(record: ToolRecord) -> Self {
+        Self {
+            tool_name: record.tool_name,
+            tool_id: record.tool_id,
+            input_summary: record.input_summary,
+            result_summary: record.result_summary,
+            is_error: record.is_error,
+            extra: Map::new(),
+        }
+    }
+}
+
+impl ToolNote {
+    /// The same without the fields of other versions.
+    pub fn record(&self) -> ToolRecord {
+        ToolRecord {
+            tool_name: self.tool_name.clone(),
+            tool_id: self.tool_id.clone(),
+            input_summary: self.input_summary.clone(),
+            result_summary: self.result_summary.clone(),
+            is_error: self.is_error,
+        }
+    }
 }
 
 /// A conversation as it was found.
@@ -136,7 +163,7 @@ impl Turn {
     /// With the tools used for it.
     #[must_use]
     pub fn with_tools(mut self, tools: Vec<ToolRecord>) -> Self {
-        self.tool_records = tools;
+        self.tool_records = tools.into_iter().map(ToolNote::from).collect();
         self
     }
 

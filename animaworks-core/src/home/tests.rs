@@ -235,6 +235,7 @@ fn a_day_is_remembered_as_the_python_version_tells_it() {
 }
 
 proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(48))]
     /// A log cut anywhere and written on loses at most the line that was cut.
     #[test]
     fn a_torn_log_loses_one_line(words in proptest::collection::vec("\\PC{0,12}", 1..6), cut in 0_usize..400) {
