@@ -1,1 +1,5 @@
 //! The composition of an organisation, and the routes over it.
+
+mod app;
+
+pub use app::{ApiError, App};

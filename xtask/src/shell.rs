@@ -1,7 +1,9 @@
 //! Runs the steps of CI, each with its time.
 
 use std::{
-    process::Command,
+    io::{BufRead, BufReader, Read},
+    process::{Command, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -49,16 +51,82 @@ fn docs() -> Result<(), String> {
 
 /// Every test there is, and a plain total line at the end.
 pub fn test() -> Result<(), String> {
-    run("cargo", &["test", "--profile", "ci", "--locked", "--workspace", "--doc"])?;
+    let mut total = Total::default();
+    total.run(&["test", "--profile", "ci", "--locked", "--workspace", "--doc"])?;
     let nextest = Command::new("cargo").args(["nextest", "--version"]).output().is_ok_and(|out| out.status.success());
     if nextest {
-        run("cargo", &["nextest", "run", "--cargo-profile", "ci", "--profile", "ci", "--locked", "--workspace"])
+        total.run(&["nextest", "run", "--cargo-profile", "ci", "--profile", "ci", "--locked", "--workspace"])?;
     } else {
-        run(
-            "cargo",
-            &["test", "--profile", "ci", "--locked", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"],
-        )
+        let kinds = ["--lib", "--bins", "--tests", "--examples", "--no-fail-fast"];
+        total.run(&[&["test", "--profile", "ci", "--locked", "--workspace"], kinds.as_slice()].concat())?;
     }
+    total.close()
+}
+
+/// The tests of several runs, counted from what the runners print.
+#[derive(Default)]
+struct Total {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Total {
+    /// Runs cargo, shows what it prints and counts. Failing tests are counted; a run that counts nothing and fails is an error.
+    fn run(&mut self, args: &[&str]) -> Result<(), String> {
+        let mut command = cargo(args);
+        eprintln!("$ {command:?}");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.map_err(|error| format!("{command:?}: {error}"))?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let before = self.failed;
+        thread::scope(|scope| {
+            let out = scope.spawn(|| echo(stdout));
+            let err = scope.spawn(|| echo(stderr));
+            for lines in [out, err] {
+                lines.join().unwrap_or_default().iter().for_each(|line| self.count(line));
+            }
+        });
+        let status = child.wait().map_err(|error| format!("{command:?}: {error}"))?;
+        if status.success() || self.failed > before {
+            return Ok(());
+        }
+        Err(format!("{command:?} failed: {status}"))
+    }
+
+    /// Reads the closing line of libtest or nextest.
+    fn count(&mut self, line: &str) {
+        let closing = line.trim_start().starts_with("test result:") || line.trim_start().starts_with("Summary [");
+        if !closing {
+            return;
+        }
+        let words: Vec<&str> = line.split([' ', ',', ';', '(', ')']).filter(|word| !word.is_empty()).collect();
+        for pair in words.windows(2) {
+            let Ok(number) = pair[0].parse::<u64>() else { continue };
+            match pair[1] {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "skipped" | "ignored" => self.skipped += number,
+                _ => {}
+            }
+        }
+    }
+
+    fn close(self) -> Result<(), String> {
+        println!("total: {} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped);
+        if self.failed > 0 { Err(format!("{} tests failed", self.failed)) } else { Ok(()) }
+    }
+}
+
+/// Shows lines as they come and keeps them.
+fn echo(from: Option<impl Read>) -> Vec<String> {
+    let Some(from) = from else { return Vec::new() };
+    let mut lines = Vec::new();
+    for line in BufReader::new(from).lines().map_while(Result::ok) {
+        eprintln!("{line}");
+        lines.push(line);
+    }
+    lines
 }
 
 fn run(program: &str, args: &[&str]) -> Result<(), String> {

@@ -135,7 +135,7 @@ fn t_key(line: &str) -> Option<&str> {
 /// The contents of the string literals of a line; comments at its end do not count.
 fn literals(line: &str) -> impl Iterator<Item = &str> {
     let code = match line.find("// ") {
-        Some(at) if line[..at].matches('"').count() % 2 == 0 => &line[..at],
+        Some(at) if line[..at].matches('"').count().is_multiple_of(2) => &line[..at],
         _ => line,
     };
     code.split('"').skip(1).step_by(2)
