@@ -5,9 +5,12 @@
 //! Unknown fields, unknown event types and files of other versions are kept as they are.
 
 pub mod activity;
+mod bell;
+mod claims;
 pub mod conversation;
 pub mod episode;
 pub mod journal;
+pub mod post_office;
 pub mod resolution;
 pub mod shortterm;
 pub mod state;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::{
+    error::ResultExt,
     fs::{self, FileError, Privacy},
     home::{AnimaHome, list, text::take},
     ids::ThreadId,
@@ -252,7 +253,9 @@ fn started(mut event: Map<String, Value>) -> RecoveredCall {
         id: (!id.is_empty()).then_some(id),
         args_summary: take(&mut event, "args_summary"),
         result_summary: None,
-        effect: event.shift_remove("effect").and_then(|effect| serde_json::from_value(effect).ok()),
+        effect: event
+            .shift_remove("effect")
+            .and_then(|effect| serde_json::from_value(effect).ignore("an unknown effect counts as one")),
         status: CallStatus::Started,
     }
 }
