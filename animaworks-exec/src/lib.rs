@@ -1,3 +1,4 @@
 //! Engines: one prompt in, one finished turn out.
 
+pub mod basic;
 pub mod local;
