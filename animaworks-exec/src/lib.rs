@@ -1,4 +1,19 @@
 //! Engines: one prompt in, one finished turn out.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`autonomous`] | mode A: any API that can call tools, the loop is ours |
+//! | [`basic`] | mode B: anything that can only write text |
+//! | [`local`] | engines of this machine, without an account |
+//! | [`provider`] | who offers models, as a table |
+//! | [`wire`] | the dialects, from bytes to meaning |
+//! | [`transport`] | the one place that opens connections |
+//! | [`retry`] | when to try again |
 
+pub mod autonomous;
 pub mod basic;
 pub mod local;
+pub mod provider;
+pub mod retry;
+pub mod transport;
+pub mod wire;

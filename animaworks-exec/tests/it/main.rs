@@ -3,5 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod basic;
+mod kit;
 mod memory_host;
 mod recall;
+mod tools;
+mod turns;
