@@ -22,6 +22,7 @@ mod status;
 pub use credentials::{CredentialSource, Credentials, Found, ModelCredential, Secret};
 pub use edit::{ConfigError, ConfigFile, Entry};
 pub use env::Env;
+pub(crate) use models::usual_credential;
 pub use models::{
     DEFAULT_WINDOW, LocalCard, ModeSource, ModelRow, Models, ResolvedMode, ResolvedWindow, ToolCalling, WindowSource,
     bare_model, claude_model, provider, scaled_threshold,
@@ -29,5 +30,6 @@ pub use models::{
 pub use resolve::{AnimaSettings, Setting, Source, Sourced};
 pub use sections::*;
 pub use settings::Settings;
+pub(crate) use shape::Shaped;
 pub use shape::{Problem, Shape};
 pub use status::{Status, StatusFields};

@@ -10,7 +10,7 @@ mod jail;
 mod jsonl;
 mod lock;
 
-pub use atomic::{Privacy, create_dir, move_file, remove_if_exists, write_atomic};
+pub use atomic::{Privacy, create_dir, create_private_dir, move_file, remove_if_exists, write_atomic};
 pub use error::FileError;
 pub use jail::Jail;
 pub use jsonl::{JsonLine, append_line, append_lines, json_line, read_lines, read_records};

@@ -58,6 +58,7 @@ pub mod seams;
 pub mod tool;
 
 pub mod config;
+pub mod creation;
 pub mod organisation;
 
 pub mod gate;

@@ -41,6 +41,8 @@ pub struct Status {
     pub settings: AnimaFields,
     /// What does not fit; those fields have their defaults.
     pub problems: Vec<Problem>,
+    /// Whether the file has the key `supervisor`, even if it names nobody.
+    pub says_supervisor: bool,
 }
 
 impl Status {
@@ -71,7 +73,7 @@ impl Status {
             fields.enabled = Some(false);
         }
         let settings = shape::read(value, "", &mut problems);
-        Self { fields, settings, problems }
+        Self { fields, settings, problems, says_supervisor: value.get("supervisor").is_some() }
     }
 
     /// Changes a `status.json` in place, under its lock. Keys that `change` leaves alone stay as they are.

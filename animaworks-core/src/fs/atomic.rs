@@ -59,12 +59,25 @@ fn replace(path: &Path, directory: &Path, bytes: &[u8], privacy: Privacy) -> io:
 ///
 /// [`FileError::Io`] names the directory.
 pub fn create_dir(directory: &Path) -> Result<(), FileError> {
+    create_dir_with(directory, 0o755)
+}
+
+/// Makes a directory that only the user can open (mode 0700). One that is there already keeps its mode.
+///
+/// # Errors
+///
+/// [`FileError::Io`] names the directory.
+pub fn create_private_dir(directory: &Path) -> Result<(), FileError> {
+    create_dir_with(directory, 0o700)
+}
+
+fn create_dir_with(directory: &Path, mode: u32) -> Result<(), FileError> {
     if directory.is_dir() {
         return Ok(());
     }
     std::fs::DirBuilder::new()
         .recursive(true)
-        .mode(0o755)
+        .mode(mode)
         .create(directory)
         .map_err(|error| FileError::io("create directory", directory, error))
 }
