@@ -14,6 +14,7 @@ pub mod post_office;
 pub mod resolution;
 pub mod shortterm;
 pub mod state;
+pub mod task_book;
 pub mod text;
 pub mod transcript;
 pub mod usage;

@@ -111,6 +111,12 @@ impl Desk {
         fs::remove_if_exists(&self.note_path(name)).map(drop)
     }
 
+    /// Removes a file that is done, and its note.
+    pub(super) fn discard(&self, name: &str) -> Result<(), FileError> {
+        fs::remove_if_exists(&self.processing().join(name))?;
+        fs::remove_if_exists(&self.note_path(name)).map(drop)
+    }
+
     /// Ends all claims: whoever had them is gone.
     pub(super) fn release_all(&self) -> Result<usize, FileError> {
         let taken = self.taken_files()?;

@@ -65,6 +65,15 @@ pub(super) fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Stri
     Value::deserialize(deserializer).map(stringify)
 }
 
+/// For serde: a list; null is an empty one and a single thing is a list of it.
+pub(super) fn lenient_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Null => Vec::new(),
+        Value::Array(items) => items.into_iter().map(stringify).collect(),
+        other => vec![stringify(other)],
+    })
+}
+
 /// For serde: a count; anything that is none is zero.
 pub(super) fn lenient_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
