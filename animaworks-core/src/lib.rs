@@ -64,6 +64,7 @@ pub mod organisation;
 pub mod gate;
 pub mod home;
 pub mod layout;
+pub mod life;
 pub mod prompt;
 
 pub mod clock;
@@ -91,6 +92,7 @@ pub use ids::{
     ThreadId, ToolName, TurnId,
 };
 pub use layout::{AnimaDir, DataDir};
+pub use life::{DigitalAnima, Parts};
 pub use memory::{
     Changed, Cue, Degraded, Hit, Indexed, MemoryError, MemoryFile, MemoryHealth, MemoryStore, MemoryWrite, Priming,
     Query, Recall, SearchScope, Written,

@@ -1,9 +1,11 @@
 //! The conversation of a thread, as the Anima remembers it (memory spec §5).
 
 mod compress;
+mod dialogue;
 mod render;
 
 pub use compress::{Compression, digest};
+pub use dialogue::{Accepted, Unanswered};
 
 use std::path::PathBuf;
 

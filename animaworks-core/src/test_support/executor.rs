@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     event::{StopReason, TurnEvent},
     executor::{
-        Capabilities, Checkpoint, Directive, ExecError, Executor, HostFault, Permit, PermitRequest, TurnHost,
-        TurnRequest,
+        Capabilities, Checkpoint, Directive, ExecError, Executor, ExecutorSource, HostFault, Permit, PermitRequest,
+        ResolvedModel, TurnHost, TurnRequest,
     },
     mode::ExecutionMode,
     tool::{ToolCall, ToolOutput, ToolSpec},
@@ -89,6 +89,12 @@ impl Executor for ScriptedExecutor {
             }
         });
         steps.flat_map(stream::iter).boxed()
+    }
+}
+
+impl ExecutorSource for ScriptedExecutor {
+    fn executor(&self, _model: &ResolvedModel) -> Result<Arc<dyn Executor>, ExecError> {
+        Ok(Arc::new(self.clone()))
     }
 }
 
