@@ -200,4 +200,6 @@ fn list(directory: &Path) -> Result<Vec<std::path::PathBuf>, FileError> {
 }
 
 #[cfg(test)]
+mod compat;
+#[cfg(test)]
 mod tests;

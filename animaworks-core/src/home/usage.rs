@@ -46,6 +46,9 @@ pub struct UsageRecord {
     /// Tokens written to it.
     #[serde(default, deserialize_with = "lenient_count", skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
+    /// Whether the numbers are our own estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// Model calls.
     #[serde(default, deserialize_with = "lenient_count")]
     pub turns: u64,
@@ -80,6 +83,7 @@ impl UsageRecord {
             total_tokens: usage.input_tokens + usage.output_tokens,
             cache_read_tokens: usage.cache_read_tokens,
             cache_write_tokens: usage.cache_write_tokens,
+            estimated: usage.estimated,
             ..Self::default()
         }
     }
