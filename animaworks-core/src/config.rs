@@ -6,8 +6,9 @@
 //!
 //! [`Env`] is the process environment, taken once; [`Settings`] is `config.json`;
 //! [`Models`] decides mode and context window of a model; [`Status`] is one Anima's
-//! `status.json`; [`AnimaSettings`] is all of it put together, each value with its source.
+//! `status.json`; [`Auth`] is `auth.json`; [`AnimaSettings`] is all of it put together, each value with its source.
 
+mod auth;
 mod credentials;
 mod edit;
 mod env;
@@ -19,8 +20,9 @@ mod settings;
 mod shape;
 mod status;
 
+pub use auth::{Auth, AuthMode, Session, User, UserRole};
 pub use credentials::{CredentialSource, Credentials, Found, ModelCredential, Secret};
-pub use edit::{ConfigError, ConfigFile, Entry};
+pub use edit::{ConfigError, ConfigFile, Entry, UnknownKey};
 pub use env::Env;
 pub(crate) use models::usual_credential;
 pub use models::{

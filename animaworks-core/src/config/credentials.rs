@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::{Env, Settings, file, sections::Credential};
-use crate::{fs::FileError, ids::AnimaName, layout::DataDir};
+use super::{Env, Settings, file, provider, sections::Credential};
+use crate::{executor::ResolvedModel, fs::FileError, ids::AnimaName, layout::DataDir};
 
 /// A key. It is never shown: `Debug`, `Display` and serialisation write `***`.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -132,6 +132,15 @@ impl Credentials {
         }
     }
 
+    /// Whether a model has what it needs to be asked: a key, or a place of its own that may need none. Engines that log
+    /// in by themselves, and models that run here, need nothing from us.
+    pub fn suffice(&self, model: &ResolvedModel) -> bool {
+        let runs_here = matches!(provider(model.id.as_str()), Some("local" | "ollama"));
+        let logs_in_itself = model.mode.is_child();
+        let known = self.model(&model.credential);
+        runs_here || logs_in_itself || known.key.is_some() || known.base_url.is_some()
+    }
+
     /// The key of a service for one Anima: its own (`{VARIABLE}__{anima}`), then `credentials.{name}` (`keys.{key}`,
     /// or `api_key` when `key` is empty), then the organisation's `{VARIABLE}`.
     pub fn service(&self, name: &str, key: &str, variable: &str, anima: Option<&AnimaName>) -> Option<Found> {
@@ -212,6 +221,30 @@ mod tests {
         assert_eq!(key("vllm-local"), None);
         assert_eq!(all.model("vllm-local").base_url.as_deref(), Some("http://127.0.0.1:8000/v1"));
         assert_eq!(key(""), None);
+    }
+
+    #[test]
+    fn a_model_without_a_key_is_known_before_it_is_asked() {
+        use crate::{ExecutionMode, ModelId, Tokens};
+        let all =
+            credentials(r#"{"credentials": {"vllm": {"base_url": "http://127.0.0.1:8000/v1"}}}"#, None, Env::default());
+        for (model, mode, credential, enough) in [
+            ("openai/x", ExecutionMode::Autonomous, "openai", false),
+            ("openai/x", ExecutionMode::Autonomous, "vllm", true),
+            ("claude-x", ExecutionMode::Sdk, "anthropic", true),
+            ("local/recall", ExecutionMode::Basic, "", true),
+            ("ollama/x", ExecutionMode::Basic, "ollama", true),
+        ] {
+            let model = ResolvedModel {
+                id: ModelId::new(model).unwrap(),
+                mode,
+                window: Tokens(1),
+                max_output: Tokens(1),
+                credential: credential.into(),
+                thinking: None,
+            };
+            assert_eq!(all.suffice(&model), enough, "{model:?}");
+        }
     }
 
     #[test]

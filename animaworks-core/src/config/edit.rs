@@ -27,6 +27,9 @@ pub enum ConfigError {
     /// The file cannot be read, parsed or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// There is no organisation here yet; its `config.json` is written when it is made.
+    #[error("{} is not initialised", .0.display())]
+    NotInitialised(PathBuf),
     /// There is no such key.
     #[error("unknown configuration key: {key}")]
     UnknownKey {
@@ -53,13 +56,14 @@ impl Fault for ConfigError {
         match self {
             Self::File(error) => error.kind(),
             Self::UnknownKey { .. } | Self::Unfit(_) => ErrorKind::InvalidRequest,
-            Self::UnknownAnima { .. } => ErrorKind::NotFound,
+            Self::NotInitialised(_) | Self::UnknownAnima { .. } => ErrorKind::NotFound,
         }
     }
 
     fn code(&self) -> &'static str {
         match self {
             Self::File(error) => error.code(),
+            Self::NotInitialised(_) => "not_initialised",
             Self::UnknownKey { near, .. } if near.is_empty() => "config_unknown_key",
             Self::UnknownKey { .. } => "config_unknown_key_near",
             Self::Unfit(_) => "config_unfit",
@@ -71,6 +75,7 @@ impl Fault for ConfigError {
     fn fields(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::File(error) => error.fields(),
+            Self::NotInitialised(path) => vec![("path", path.display().to_string())],
             Self::UnknownKey { key, near } => vec![("key", key.clone()), ("near", near.join(", "))],
             Self::Unfit(problem) => {
                 let expected = problem.expected.describe(Locale::En);
@@ -90,6 +95,15 @@ pub struct Entry {
     pub value: Value,
     /// Whether it is written in the file; a default otherwise.
     pub written: bool,
+}
+
+/// A key that no part of the program reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKey {
+    /// The dotted key.
+    pub key: String,
+    /// The known key that looks most like it, if one does.
+    pub near: Vec<String>,
 }
 
 /// `config.json` as it stands.
@@ -143,6 +157,17 @@ impl ConfigFile {
         entries
     }
 
+    /// The keys that no part of the program reads, with known keys that look like them: a slip of the pen, or another
+    /// version's. They are kept either way.
+    pub fn unknown(&self) -> Vec<UnknownKey> {
+        let mut keys = Vec::new();
+        unread(&self.object, &Settings::shape(), "", &mut keys);
+        let mut known = Vec::new();
+        flatten(&Object::new(), &defaults(), None, "", &mut known);
+        let near = |key: &str| near(key, known.iter().map(|entry| entry.key.as_str()), 1);
+        keys.into_iter().map(|key| UnknownKey { near: near(&key), key }).collect()
+    }
+
     /// Sets a key from text as a person types it. `animas.NAME.FIELD` goes to the `status.json` of that Anima,
     /// which is where such a field belongs. Returns the file that was written.
     ///
@@ -150,6 +175,9 @@ impl ConfigFile {
     ///
     /// [`ConfigError`]; the file is then as it was.
     pub fn set(data: &DataDir, key: &str, text: &str) -> Result<PathBuf, ConfigError> {
+        if !data.config().is_file() {
+            return Err(ConfigError::NotInitialised(data.root().to_owned()));
+        }
         let parts = file::split_key(key);
         if let [first, name, field] = parts.as_slice() {
             let known = [AnimaFields::shape(), StatusFields::shape()];
@@ -241,6 +269,18 @@ fn unknown_key(key: &str) -> ConfigError {
     flatten(&Object::new(), &defaults(), None, "", &mut known);
     let near = near(key, known.iter().map(|entry| entry.key.as_str()), 3);
     ConfigError::UnknownKey { key: key.to_owned(), near }
+}
+
+fn unread(object: &Object, shape: &Shape, prefix: &str, keys: &mut Vec<String>) {
+    for (name, value) in object {
+        let key = join(prefix, name);
+        match (shape.child(name), value) {
+            (None, _) => keys.push(key),
+            (Some(Shape::Any), _) => {}
+            (Some(below), Value::Object(object)) => unread(object, below, &key, keys),
+            (Some(_), _) => {}
+        }
+    }
 }
 
 fn flatten(object: &Object, defaults: &Object, shape: Option<&Shape>, prefix: &str, entries: &mut Vec<Entry>) {

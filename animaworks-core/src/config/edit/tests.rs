@@ -92,8 +92,27 @@ fn values_that_do_not_fit_are_all_named_and_the_rest_works() {
 }
 
 #[test]
-fn a_key_is_set_with_its_type() {
+fn nothing_is_set_before_there_is_an_organisation() {
     let (_dir, data) = data("");
+    let error = ConfigFile::set(&data, "locale", "en").unwrap_err();
+    assert_eq!((error.code(), error.kind().exit_code()), ("not_initialised", 5));
+    assert!(!data.config().exists());
+}
+
+#[test]
+fn a_slip_of_the_pen_is_seen() {
+    let (_dir, data) = data(
+        r#"{"heartbeat": {"intervall_minutes": 5}, "zzz": {"a": 1}, "voice": {"x": {}}, "credentials": {"a": {"api_kex": ""}}}"#,
+    );
+    let unknown = ConfigFile::load(&data).unwrap().unknown();
+    let keys: Vec<_> = unknown.iter().map(|unknown| unknown.key.as_str()).collect();
+    assert_eq!(keys, ["heartbeat.intervall_minutes", "zzz", "credentials.a.api_kex"]);
+    assert_eq!(unknown[0].near, ["heartbeat.interval_minutes"]);
+}
+
+#[test]
+fn a_key_is_set_with_its_type() {
+    let (_dir, data) = data("{}");
     for (key, text, value) in [
         ("setup_complete", "true", json!(true)),
         ("heartbeat.interval_minutes", "15", json!(15)),
