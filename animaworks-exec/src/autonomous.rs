@@ -9,6 +9,7 @@ mod ask;
 mod deeds;
 mod guards;
 pub mod history;
+mod text;
 mod text_calls;
 mod think;
 mod voice;
@@ -24,6 +25,7 @@ use futures_util::{StreamExt, stream::BoxStream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub use self::text::ApiText;
 use self::{
     ask::Answer,
     deeds::Deed,
@@ -49,6 +51,7 @@ pub struct Autonomous {
     endpoint: Endpoint,
     line: Line,
     capabilities: Capabilities,
+    stands_in_for: Option<&'static str>,
 }
 
 /// What model calls go through.
@@ -77,7 +80,14 @@ impl Autonomous {
             needs_network: true,
             keeps_history: false,
         };
-        Self { endpoint, line, capabilities }
+        Self { endpoint, line, capabilities, stands_in_for: None }
+    }
+
+    /// The same engine in place of a program that is not installed; every turn says so.
+    #[must_use]
+    pub fn standing_in(mut self, program: &'static str) -> Self {
+        self.stands_in_for = Some(program);
+        self
     }
 }
 
@@ -96,14 +106,14 @@ impl Executor for Autonomous {
         host: Arc<dyn TurnHost>,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<TurnEvent, ExecError>> {
-        let (endpoint, line) = (self.endpoint.clone(), self.line.clone());
+        let (endpoint, line, missing) = (self.endpoint.clone(), self.line.clone(), self.stands_in_for);
         stream! {
             let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
             let limit = request.limits.total;
             let mut total = line.clock.sleep(limit);
             let engine = endpoint.provider.name.to_owned();
             // CANCEL: everything a turn waits for is inside `work`, so that leaving this loop ends all of it
-            let mut work = Box::pin(Turn::new(endpoint, line, request, host, Out(sender)).live());
+            let mut work = Box::pin(Turn::new(endpoint, line, request, host, Out(sender)).live(missing));
             let end = loop {
                 let next = tokio::select! {
                     biased;
@@ -166,8 +176,12 @@ impl Turn {
         self.request.locale
     }
 
-    async fn live(mut self) -> Result<StopReason, ExecError> {
+    async fn live(mut self, missing: Option<&'static str>) -> Result<StopReason, ExecError> {
         self.out.send(TurnEvent::Started { session: None }).await;
+        if let Some(program) = missing {
+            let note = t!(self.locale(), "exec.instead", program = program, provider = self.engine());
+            self.out.send(TurnEvent::Note(note)).await;
+        }
         let max_turns = self.request.limits.max_turns.max(1);
         let (mut nudges, mut sent_back, mut halted) = (0, 0, false);
         for step in 1..=max_turns {

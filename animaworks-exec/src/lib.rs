@@ -9,11 +9,13 @@
 //! | [`wire`] | the dialects, from bytes to meaning |
 //! | [`transport`] | the one place that opens connections |
 //! | [`retry`] | when to try again |
+//! | [`resolve`] | which engine for which model |
 
 pub mod autonomous;
 pub mod basic;
 pub mod local;
 pub mod provider;
+pub mod resolve;
 pub mod retry;
 pub mod transport;
 pub mod wire;

@@ -1,15 +1,14 @@
 //! Who offers models: a table of providers as data, and where a credential leads.
 
-mod credential;
 mod fault;
 mod learned;
 mod table;
 
+use animaworks_core::config::{ModelCredential, Secret};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 pub(crate) use self::fault::from_wire;
 pub use self::{
-    credential::{Credential, CredentialSource, Secret},
     fault::{classify, redact},
     learned::{Learned, Lesson},
     table::{PROVIDERS, find},
@@ -145,7 +144,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// [`NoEndpoint`] says what is missing.
-    pub fn open(model: &str, credential: &Credential) -> Result<Self, NoEndpoint> {
+    pub fn open(model: &str, credential: &ModelCredential) -> Result<Self, NoEndpoint> {
         let (provider, bare) = find(model).ok_or_else(|| NoEndpoint::UnknownModel { model: model.to_owned() })?;
         let mut provider = *provider;
         let own = credential.base_url.as_deref().map(str::trim).filter(|base| !base.is_empty());
@@ -153,12 +152,14 @@ impl Endpoint {
             // a compatible server under OpenAI's name: vLLM, LM Studio, llama.cpp, a gateway
             provider.quirks = table::COMPATIBLE;
         }
-        let key = match (credential.api_key.is_empty(), provider.auth) {
+        // white space around a key was left by a copy
+        let given = credential.key.as_ref().map_or("", |found| found.secret.expose().trim());
+        let key = match (given.is_empty(), provider.auth) {
             (true, Auth::Optional) => Secret::default(),
             // servers without keys still want the header
             (true, _) if own.is_some() => Secret::new("dummy"),
             (true, _) => return Err(NoEndpoint::NoKey { provider: provider.name }),
-            (false, _) => credential.api_key.clone(),
+            (false, _) => Secret::new(given),
         };
         let bad = |problem: String| NoEndpoint::BadAddress { provider: provider.name, problem };
         let url = address(&provider, own.unwrap_or(provider.base_url), bare, credential).map_err(bad)?;
@@ -181,7 +182,7 @@ impl Endpoint {
     }
 }
 
-fn address(provider: &Provider, base: &str, model: &str, credential: &Credential) -> Result<String, String> {
+fn address(provider: &Provider, base: &str, model: &str, credential: &ModelCredential) -> Result<String, String> {
     if base.is_empty() {
         return Err("base_url is missing in the credential".to_owned());
     }
@@ -189,7 +190,7 @@ fn address(provider: &Provider, base: &str, model: &str, credential: &Credential
     // people write the address with and without the last part
     let base = base.strip_suffix(provider.path.trim_start_matches("/v1")).unwrap_or(base);
     let path = if base.ends_with("/v1") { provider.path.trim_start_matches("/v1") } else { provider.path };
-    let version = credential.keys.get("api_version").map_or("2024-12-01-preview", String::as_str);
+    let version = credential.keys.get("api_version").map_or("2024-12-01-preview", Secret::expose);
     Ok(format!("{base}{}", path.replace("{model}", model).replace("{api_version}", version)))
 }
 
@@ -215,13 +216,15 @@ fn headers(provider: &Provider, key: &Secret) -> Result<HeaderMap, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use animaworks_core::config::{CredentialSource, Found};
+
     use super::*;
 
-    fn url(model: &str, base: Option<&str>) -> String {
-        let credential =
-            Credential { api_key: Secret::new("k"), base_url: base.map(str::to_owned), ..Credential::default() };
-        Endpoint::open(model, &credential).unwrap().url.to_string()
+    pub(crate) fn credential(key: &str, base: Option<&str>) -> ModelCredential {
+        let source = CredentialSource::Env("KEY".to_owned());
+        let key = (!key.is_empty()).then(|| Found { secret: Secret::new(key), source });
+        ModelCredential { key, base_url: base.map(str::to_owned), ..ModelCredential::default() }
     }
 
     #[test]
@@ -246,20 +249,22 @@ mod tests {
                 "https://x.example/openai/deployments/dep/chat/completions?api-version=2024-12-01-preview",
             ),
         ] {
-            assert_eq!(url(model, base), expected, "{model} {base:?}");
+            let endpoint = Endpoint::open(model, &credential(" k\n", base)).unwrap();
+            assert_eq!(endpoint.url.to_string(), expected, "{model} {base:?}");
         }
     }
 
     #[test]
     fn what_is_missing_is_said() {
-        let none = Credential::default();
+        let none = credential("", None);
         assert_eq!(Endpoint::open("openai/x", &none).unwrap_err(), NoEndpoint::NoKey { provider: "openai" });
         assert!(matches!(Endpoint::open("nobody/x", &none), Err(NoEndpoint::UnknownModel { .. })));
         assert!(Endpoint::open("ollama/x", &none).unwrap().headers().get(header::AUTHORIZATION).is_none());
-        let ftp = Credential { base_url: Some("ftp://h".into()), ..none.clone() };
-        assert!(matches!(Endpoint::open("openai/x", &ftp), Err(NoEndpoint::BadAddress { .. })));
-        let local = Credential { base_url: Some("http://127.0.0.1:1/v1".into()), ..none };
-        let endpoint = Endpoint::open("openai/x", &local).unwrap();
+        assert!(matches!(
+            Endpoint::open("openai/x", &credential("", Some("ftp://h"))),
+            Err(NoEndpoint::BadAddress { .. })
+        ));
+        let endpoint = Endpoint::open("openai/x", &credential("", Some("http://127.0.0.1:1/v1"))).unwrap();
         assert_eq!(endpoint.headers().get(header::AUTHORIZATION).unwrap(), "Bearer dummy");
     }
 }

@@ -77,11 +77,8 @@ pub enum Finish {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireFault {
     /// It stopped before its end.
-    #[error("the answer stopped before its end ({seen} events)")]
-    Truncated {
-        /// Events seen.
-        seen: u64,
-    },
+    #[error("the answer stopped before its end")]
+    Truncated,
     /// It is not what the dialect allows.
     #[error("{0}")]
     Malformed(String),
@@ -106,7 +103,6 @@ impl From<SseError> for WireFault {
 pub struct WireReader {
     decoder: Decoder,
     form: Form,
-    seen: u64,
     ended: bool,
 }
 
@@ -155,7 +151,7 @@ impl WireReader {
             Dialect::OpenAi => Decoder::OpenAi(OpenAiDecoder::default()),
             Dialect::Anthropic => Decoder::Anthropic(AnthropicDecoder::default()),
         };
-        Self { decoder, form: Form::Unknown(Vec::new()), seen: 0, ended: false }
+        Self { decoder, form: Form::Unknown(Vec::new()), ended: false }
     }
 
     /// Whether the end was seen; what follows is not read.
@@ -216,19 +212,18 @@ impl WireReader {
             Form::Whole(body) => {
                 // an object that stops in the middle is a broken connection, not a broken provider
                 if serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof()) {
-                    return Err(WireFault::Truncated { seen: self.seen });
+                    return Err(WireFault::Truncated);
                 }
                 self.decoder.whole(body, out)?;
             }
             Form::Stream(_) | Form::Unknown(_) => self.decoder.closed(out),
         }
         self.ended = out.iter().skip(before).any(|event| matches!(event, WireEvent::End(_)));
-        if self.ended { Ok(()) } else { Err(WireFault::Truncated { seen: self.seen }) }
+        if self.ended { Ok(()) } else { Err(WireFault::Truncated) }
     }
 
     fn take(&mut self, events: Vec<SseEvent>, out: &mut Vec<WireEvent>) -> Result<(), WireFault> {
         for event in events {
-            self.seen += 1;
             let before = out.len();
             self.decoder.event(&event, out)?;
             if out.iter().skip(before).any(|event| matches!(event, WireEvent::End(_))) {

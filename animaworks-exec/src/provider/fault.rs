@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use animaworks_core::{ExecError, clock::Clock};
+use animaworks_core::{ExecError, clock::Clock, config::Secret};
 use chrono::DateTime;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
 
-use super::{Endpoint, Secret};
+use super::Endpoint;
 use crate::wire::{WireFault, openai::provider_fault};
 
 /// The longest part of a provider's own words that an error repeats, in characters.
@@ -63,7 +63,7 @@ pub fn classify(
 pub(crate) fn from_wire(endpoint: &Endpoint, fault: WireFault) -> ExecError {
     let engine = endpoint.provider.name.to_owned();
     match fault {
-        WireFault::Truncated { .. } => ExecError::Interrupted { engine, detail: fault.to_string() },
+        WireFault::Truncated => ExecError::Interrupted { engine, detail: fault.to_string() },
         WireFault::Malformed(detail) => ExecError::Malformed { engine, detail: shorten(&endpoint.redact(&detail)) },
         WireFault::Provider { kind, message } => {
             let status = match kind.as_str() {
@@ -161,13 +161,12 @@ mod tests {
     use animaworks_core::{Fault, error::ErrorKind, test_support::ManualClock};
 
     use super::*;
-    use crate::provider::Credential;
+    use crate::provider::tests::credential;
 
     const KEY: &str = "sk-planted-0123456789abcdef";
 
     fn endpoint() -> Endpoint {
-        let credential = Credential { api_key: Secret::new(KEY), ..Credential::default() };
-        Endpoint::open("openai/gpt-4.1", &credential).unwrap()
+        Endpoint::open("openai/gpt-4.1", &credential(KEY, None)).unwrap()
     }
 
     fn judge(status: u16, headers: &HeaderMap, body: &str) -> ExecError {

@@ -241,7 +241,7 @@ impl AnthropicDecoder {
     fn end(&mut self, out: &mut Vec<WireEvent>) -> Result<(), WireFault> {
         // a block that never closed may be half a call
         let Some(finish) = self.finish.filter(|_| self.blocks.is_empty()) else {
-            return Err(WireFault::Truncated { seen: 0 });
+            return Err(WireFault::Truncated);
         };
         out.extend(self.usage.take().map(WireEvent::Usage));
         out.push(WireEvent::End(if self.called && finish == Finish::Stop { Finish::Tools } else { finish }));

@@ -223,7 +223,7 @@ impl OpenAiDecoder {
         if data == "[DONE]" {
             // without a finish reason the model was not done, whatever the marker says
             self.closed(out);
-            return if self.finish.is_some() { Ok(()) } else { Err(WireFault::Truncated { seen: 0 }) };
+            return if self.finish.is_some() { Ok(()) } else { Err(WireFault::Truncated) };
         }
         if data.is_empty() {
             return Ok(());

@@ -9,6 +9,7 @@ use animaworks_core::{
     AnimaName, Checkpoint, Clock, Directive, ExecError, ExecutionMode, Executor, HostFault, Limits, Locale, ModelId,
     Permit, PermitRequest, Prompt, PromptMessage, ResolvedModel, SystemClock, Tokens, Tool, ToolCall, ToolOutput,
     ToolSpec, TurnEvent, TurnHost, TurnId, TurnRequest,
+    config::{CredentialSource, Found, ModelCredential, Secret},
     event::TurnLaw,
     seams::HttpTransport,
     test_support::{FakeTool, SerialIds},
@@ -17,7 +18,7 @@ use animaworks_core::{
 };
 use animaworks_exec::{
     autonomous::{Autonomous, Line},
-    provider::{Credential, Endpoint, Learned, Secret},
+    provider::{Endpoint, Learned},
     retry::RetryPolicy,
     transport::{Transport, TransportOptions},
 };
@@ -52,14 +53,13 @@ pub(crate) fn request(text: &str) -> TurnRequest {
     }
 }
 
+pub(crate) fn credential(base_url: Option<&str>) -> ModelCredential {
+    let key = Found { secret: Secret::new(KEY), source: CredentialSource::Env("KIT".to_owned()) };
+    ModelCredential { key: Some(key), base_url: base_url.map(str::to_owned), ..ModelCredential::default() }
+}
+
 pub(crate) fn endpoint(model: &str, base_url: &str) -> Endpoint {
-    let credential = Credential {
-        name: "kit".to_owned(),
-        api_key: Secret::new(KEY),
-        base_url: Some(base_url.to_owned()),
-        keys: BTreeMap::new(),
-    };
-    Endpoint::open(model, &credential).unwrap()
+    Endpoint::open(model, &credential(Some(base_url))).unwrap()
 }
 
 pub(crate) fn line(clock: Arc<dyn Clock>) -> Line {
