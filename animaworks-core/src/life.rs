@@ -40,6 +40,7 @@ use std::{
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, stream, stream::BoxStream};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -47,7 +48,7 @@ use crate::{
         Anima, AnimaError, AnimaEvent, AnimaStatus, CycleAction, CycleReport, LifeEvent, Numbered, RunningTurn, Scope,
         StopKind,
     },
-    clock::Clock,
+    clock::{Clock, Hold},
     error::{ResultExt, chain},
     executor::ExecutorSource,
     fs::{self, FileError, Lock},
@@ -151,6 +152,8 @@ struct Live {
 struct LiveState {
     since: Option<DateTime<Utc>>,
     session: Option<SessionId>,
+    /// Keeps simulated time standing while it works.
+    hold: Option<Hold>,
 }
 
 impl DigitalAnima {
@@ -201,6 +204,25 @@ impl DigitalAnima {
     pub fn memory(&self) -> &Arc<dyn MemoryStore> {
         &self.life.parts.memory
     }
+
+    /// Accepts a message in a task of its own: a caller that goes away cannot leave it half accepted.
+    async fn spoken(&self, message: Message) -> Result<TurnId, AnimaError> {
+        let (sender, answer) = oneshot::channel();
+        let life = self.life.clone();
+        self.tasks.spawn("talk", async move {
+            let accepted = life.talk(message).await;
+            if sender.send(accepted).is_err() {
+                tracing::debug!("who spoke did not wait for the answer");
+            }
+        });
+        match answer.await {
+            Ok(accepted) => accepted,
+            Err(gone) => {
+                tracing::debug!(%gone, "the life ended while a message was accepted");
+                Err(self.life.closed())
+            }
+        }
+    }
 }
 
 #[async_trait]
@@ -210,12 +232,12 @@ impl Anima for DigitalAnima {
     }
 
     async fn talk(&self, message: Message) -> Result<TurnId, AnimaError> {
-        self.life.talk(message).await
+        self.spoken(message).await
     }
 
     async fn wake(&self, trigger: Trigger) -> Result<TurnId, AnimaError> {
         match trigger {
-            Trigger::Chat(message) => self.life.talk(*message).await,
+            Trigger::Chat(message) => self.spoken(*message).await,
             trigger => self.life.wake(trigger),
         }
     }
@@ -306,7 +328,7 @@ impl Life {
             None
         };
         match self.accept(message, journal).await? {
-            Admitted::New(journal) => self.start(live, ticket, journal),
+            Admitted::Begin(journal) => self.start(live, ticket, journal),
             Admitted::Known(answer) => self.answered_before(&live, answer),
         }
         Ok(id)
@@ -323,7 +345,9 @@ impl Life {
             };
             match home.accept(&message) {
                 Ok(Accepted::New) => {}
-                Ok(Accepted::Known { answer }) => {
+                // accepted before, by a call that did not live to start its turn
+                Ok(Accepted::Open) => return Ok(Admitted::Begin(journal)),
+                Ok(Accepted::Answered(answer)) => {
                     drop_journal(journal);
                     return Ok(Admitted::Known(answer.map(|turn| turn.content)));
                 }
@@ -346,7 +370,7 @@ impl Life {
             let mut line = TranscriptLine::new(kind, message.text.clone(), &message.thread);
             line.from.clone_from(&message.from);
             home.transcribe(line).log_err("append to the transcript");
-            Ok(Admitted::New(journal))
+            Ok(Admitted::Begin(journal))
         })
         .await
     }
@@ -368,9 +392,13 @@ impl Life {
 
     fn check_open(&self) -> Result<(), AnimaError> {
         if self.closing.load(Ordering::SeqCst) {
-            return Err(AnimaError::Refused { code: "shutting_down", reason: self.parts.home.name().to_string() });
+            return Err(self.closed());
         }
         Ok(())
+    }
+
+    fn closed(&self) -> AnimaError {
+        AnimaError::Refused { code: "shutting_down", reason: self.parts.home.name().to_string() }
     }
 
     fn new_turn(&self, id: TurnId, trigger: Trigger) -> Arc<Live> {
@@ -492,7 +520,7 @@ impl Life {
 
 /// What came of accepting a message.
 enum Admitted {
-    New(Option<Journal>),
+    Begin(Option<Journal>),
     Known(Option<String>),
 }
 
@@ -517,6 +545,11 @@ impl Live {
     fn running(&self) -> Option<RunningTurn> {
         let since = self.state().since?;
         Some(self.run(since))
+    }
+
+    /// Works, or waits for time to pass.
+    fn hold(&self, hold: Option<Hold>) {
+        self.state().hold = hold;
     }
 
     fn session(&self) -> Option<SessionId> {

@@ -8,7 +8,8 @@ use crate::{
     executor::{Limits, ResolvedModel},
     ids::AnimaName,
     layout::DataDir,
-    prompt::Surroundings,
+    organisation::Organisation,
+    prompt::{Member, Surroundings},
     trigger::Trigger,
 };
 
@@ -134,7 +135,25 @@ impl Choices for FileChoices {
     }
 
     fn surroundings(&self) -> Result<Surroundings, AnimaError> {
-        Ok(Surroundings::default())
+        let settings = Settings::load(&self.data)?;
+        let organisation = Organisation::load(&self.data)?;
+        let speciality = |name: &AnimaName| {
+            let member = organisation.member(name);
+            member.and_then(|member| member.speciality.clone()).unwrap_or_default()
+        };
+        let member = |name: &AnimaName| Member { name: name.clone(), speciality: speciality(name) };
+        let supervisor = organisation.supervisor(&self.name);
+        let subordinates = organisation.subordinates(&self.name);
+        let below = organisation.descendants(&self.name).len();
+        Ok(Surroundings {
+            calls_people: settings.human_notification.enabled && supervisor.is_none(),
+            supervisor: supervisor.map(member),
+            further_below: below.saturating_sub(subordinates.len()),
+            subordinates: subordinates.into_iter().map(member).collect(),
+            peers: organisation.peers(&self.name).into_iter().map(member).collect(),
+            everybody: organisation.names().filter(|name| **name != self.name).cloned().collect(),
+            speciality: speciality(&self.name),
+        })
     }
 
     fn is_enabled(&self) -> Result<bool, AnimaError> {

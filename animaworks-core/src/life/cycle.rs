@@ -57,7 +57,7 @@ impl Life {
     }
 
     async fn cycle(&self, live: &Live, pass: Option<&Pass>, journal: Option<Journal>) -> CycleReport {
-        let _hold = self.clock().hold();
+        live.hold(Some(self.clock().hold()));
         let started = self.clock().elapsed();
         let mut account = Account::default();
         let mut outcome = Outcome::default();
@@ -69,7 +69,9 @@ impl Life {
             None => Ok(StopKind::Interrupted),
         };
         let took = self.clock().elapsed().saturating_sub(started);
-        self.conclude(live, &pen, account, outcome, took).await
+        let report = self.conclude(live, &pen, account, outcome, took).await;
+        live.hold(None);
+        report
     }
 
     /// Everything between the lane and the record.
@@ -112,8 +114,10 @@ impl Life {
             pen: pen.clone(),
             account,
             asked,
+            model: None,
         };
         let stop = session.run(engine, prompt, resume, continued).await;
+        outcome.model = session.model.take().or(outcome.model.take());
         outcome.floor = host.floor();
         outcome.checked = host.reminded();
         Ok(stop?)
@@ -287,7 +291,9 @@ impl Life {
     }
 
     fn host(&self, live: &Live, pen: &Pen, choice: &Choice, texts: &Texts, floor: Origin) -> Arc<LifeHost> {
-        let gate = choice.completion_gate.filter(|_| live.policy.completion_gate);
+        // other engines are not held to it (exec spec §2.9)
+        let checked = matches!(choice.model.mode, ExecutionMode::Sdk | ExecutionMode::Autonomous);
+        let gate = choice.completion_gate.filter(|_| checked && live.policy.completion_gate);
         let parts = HostParts {
             home: self.parts.home.clone(),
             gate: self.parts.gate.clone(),
@@ -318,8 +324,9 @@ impl Life {
         priming: Priming,
     ) -> Result<PromptInput, AnimaError> {
         let (home, choices) = (self.parts.home.clone(), self.parts.choices.clone());
-        let (own, shelves, around) = fs::blocking(move || {
-            Ok::<_, AnimaError>((gather::own_files(&home)?, gather::shelves(&home), choices.surroundings()?))
+        let (own, shelves, resolutions, around) = fs::blocking(move || {
+            let (own, shelves) = (gather::own_files(&home)?, gather::shelves(&home));
+            Ok::<_, AnimaError>((own, shelves, gather::resolutions(&home), choices.surroundings()?))
         })
         .await?;
         let dir = self.parts.home.dir();
@@ -339,7 +346,7 @@ impl Life {
             around,
             shelves,
             notifications: Vec::new(),
-            resolutions: Vec::new(),
+            resolutions,
             recent_results: Vec::new(),
             continues: None,
             beside: Tokens(0),

@@ -41,6 +41,8 @@ pub(super) struct Session<'a> {
     pub(super) account: &'a mut Account,
     /// What was asked, for attempts that begin again.
     pub(super) asked: String,
+    /// The model that took over, when one did.
+    pub(super) model: Option<ResolvedModel>,
 }
 
 /// How one run of the engine ended.
@@ -91,6 +93,7 @@ impl Session<'_> {
                 && let Some((model, executor)) = self.fallback(&mut fallbacks)
             {
                 self.tell_retry(attempt, &error, Some(&model));
+                self.model = Some(model.clone());
                 engine = Engine { model, executor };
                 prompt = first.clone();
                 continue;
@@ -109,10 +112,12 @@ impl Session<'_> {
                 _ if untouched => SHORT_WAIT.min(self.choice.retry_delay),
                 _ => self.choice.retry_delay,
             };
+            self.live.hold(None);
             tokio::select! {
                 () = self.live.cancel.cancelled() => return Ok(StopKind::Interrupted),
                 () = self.life.clock().sleep(wait) => {}
             }
+            self.live.hold(Some(self.life.clock().hold()));
             prompt = if untouched { first.clone() } else { self.again(&first, attempt).await };
         }
     }

@@ -29,9 +29,15 @@ pub(super) fn own_files(home: &AnimaHome) -> Result<OwnFiles, FileError> {
         permissions: read(&dir.file("permissions.md"))?,
         bootstrap: read(&dir.file("bootstrap.md"))?,
         vision: read(&dir.data().vision())?,
-        current_state: read(&dir.state("current_state.md"))?,
-        pending: read(&dir.state("pending.md"))?,
+        current_state: home.current_state()?,
+        pending: home.backlog()?,
     })
+}
+
+/// What the organisation has solved lately, newest first. Blocks.
+pub(super) fn resolutions(home: &AnimaHome) -> Vec<String> {
+    let found = home.resolutions().log_err("read what was solved lately").unwrap_or_default();
+    found.iter().rev().map(|solved| solved.line().trim_start_matches("- ").to_owned()).collect()
 }
 
 /// What there is to look up. Blocks; a shelf that cannot be listed counts as empty.

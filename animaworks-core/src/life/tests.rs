@@ -398,3 +398,57 @@ async fn unknown_turns_are_named_and_watching_may_begin_anywhere() {
     let late: Vec<_> = anima.watch(turn, Some(Seq(2))).collect().await;
     assert_eq!(late.len(), all.len() - 2);
 }
+
+#[tokio::test]
+async fn another_model_takes_over_when_the_first_has_nothing_left() {
+    let kit = Kit::new();
+    let quota = ExecError::Quota { engine: "x".into(), detail: "none".into() };
+    let mut parts = kit.parts(Arc::new(script(vec![Step::Fail(quota), Step::Run, Step::text("代わりです")])));
+    let mut choice = parts.choices.choose(&Trigger::Bootstrap).unwrap();
+    choice.fallbacks =
+        vec![crate::ResolvedModel { id: crate::ModelId::new("test/other").unwrap(), ..choice.model.clone() }];
+    parts.choices = Arc::new(Always(choice));
+    let anima = DigitalAnima::open(parts).await.unwrap();
+    let turn = anima.talk(say("どう？")).await.unwrap();
+    let report = ended(&anima, turn).await;
+    assert_eq!(
+        (report.text.as_str(), report.model.as_ref().map(crate::ModelId::as_str)),
+        ("代わりです", Some("test/other"))
+    );
+}
+
+#[tokio::test]
+async fn who_goes_away_while_speaking_is_answered_all_the_same() {
+    let kit = Kit::new();
+    let engine = ScriptedExecutor::saying(["はい"]);
+    let anima = kit.open(engine.clone()).await;
+    let message = say("聞こえる？");
+    {
+        let mut talking = Box::pin(anima.talk(message.clone()));
+        assert!(futures_util::poll!(&mut talking).is_pending());
+    }
+    let turn = anima.talk(message).await.unwrap();
+    assert_eq!(ended(&anima, turn).await.text, "はい");
+    assert_eq!(engine.requests().len(), 1);
+}
+
+#[test]
+fn the_files_say_which_model_and_who_is_around() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = crate::DataDir::new(dir.path());
+    for (name, status) in [
+        ("kaede", r#"{"speciality": "営業"}"#),
+        ("sakura", r#"{"model": "local/recall", "supervisor": "kaede", "enabled": true}"#),
+    ] {
+        let file = data.anima(&AnimaName::new(name).unwrap()).status();
+        fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+        fs_err::write(file, status).unwrap();
+    }
+    let choices = FileChoices::new(data, AnimaName::new("sakura").unwrap());
+    let choice = choices.choose(&Trigger::Bootstrap).unwrap();
+    assert_eq!(choice.model.id.as_str(), "local/recall");
+    let around = choices.surroundings().unwrap();
+    let supervisor = around.supervisor.unwrap();
+    assert_eq!((supervisor.name.as_str(), supervisor.speciality.as_str()), ("kaede", "営業"));
+    assert!(choices.is_enabled().unwrap());
+}

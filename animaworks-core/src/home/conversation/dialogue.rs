@@ -24,11 +24,10 @@ const ACCEPTED: &str = "accepted_ids";
 pub enum Accepted {
     /// It is durable now.
     New,
-    /// It was there before, with this answer if it has one.
-    Known {
-        /// The answer.
-        answer: Option<Box<Turn>>,
-    },
+    /// It was there before, and nobody has answered it yet.
+    Open,
+    /// It was there before and has been answered; without the answer when both have become part of the summary.
+    Answered(Option<Box<Turn>>),
 }
 
 /// A message nobody has answered.
@@ -52,7 +51,12 @@ impl AnimaHome {
         self.update_conversation(&message.thread, |conversation| {
             if conversation.has_seen(id) {
                 let answer = conversation.turns.iter().rfind(|turn| turn.extra_str(REPLY_TO) == Some(id));
-                return Accepted::Known { answer: answer.cloned().map(Box::new) };
+                let waits = conversation.turns.iter().any(|turn| turn.extra_str(MESSAGE_ID) == Some(id));
+                return match answer {
+                    Some(answer) => Accepted::Answered(Some(Box::new(answer.clone()))),
+                    None if waits => Accepted::Open,
+                    None => Accepted::Answered(None),
+                };
             }
             let mut turn = match message.from_kind {
                 SenderKind::Human => Turn::human(&message.text),
@@ -169,11 +173,12 @@ mod tests {
         let home = AnimaHome::open(anima, chrono_tz::Asia::Tokyo, clock);
         let message = |id: &str| Message::human("tanaka", id).with_id(MessageId::new(id).unwrap());
         assert_eq!(home.accept(&message("m1")).unwrap(), Accepted::New);
-        assert_eq!(home.accept(&message("m1")).unwrap(), Accepted::Known { answer: None });
+        assert_eq!(home.accept(&message("m1")).unwrap(), Accepted::Open);
         assert_eq!(home.accept(&message("m2")).unwrap(), Accepted::New);
         let main = ThreadId::main();
         assert!(home.answer(&main, &message("m1").id, Turn::assistant("a1")).unwrap());
         assert!(!home.answer(&main, &message("m1").id, Turn::assistant("again")).unwrap());
+        assert!(matches!(home.accept(&message("m1")).unwrap(), Accepted::Answered(Some(turn)) if turn.content == "a1"));
         let turns = home.conversation(&main).unwrap().conversation.turns;
         assert_eq!(turns.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>(), ["m1", "a1", "m2"]);
         assert_eq!(home.unanswered().unwrap(), [Unanswered { thread: main.clone(), message: message("m2").id }]);
