@@ -53,9 +53,12 @@ impl Desk {
         self.waiting.join(self.failed)
     }
 
-    /// The JSON files that wait, by name.
+    /// The JSON files that wait, by name. One whose name somebody is busy with waits for that one's end.
     pub(super) fn waiting_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        json_files(&self.waiting)
+        let processing = self.processing();
+        let mut files = json_files(&self.waiting)?;
+        files.retain(|path| !processing.join(file_name(path)).exists());
+        Ok(files)
     }
 
     /// The JSON files that somebody has taken, by name.
@@ -88,8 +91,11 @@ impl Desk {
         if from.exists() { fs::move_file(&from, &to) } else { Ok(()) }
     }
 
-    /// Lets a file wait again, with its note.
+    /// Lets a file wait again, with its note. When another one of its name waits by now, that one takes its place.
     pub(super) fn put_back(&self, name: &str, note: &Note) -> Result<(), FileError> {
+        if self.waiting.join(name).exists() {
+            return self.retire(name, &self.failed(), Some("replaced by a newer one of the same name"));
+        }
         self.write_note(name, note)?;
         fs::move_file(&self.processing().join(name), &self.waiting.join(name))
     }

@@ -2,10 +2,12 @@
 
 mod compress;
 mod dialogue;
+mod finalize;
 mod render;
 
 pub use compress::{Compression, digest};
 pub use dialogue::{Accepted, Unanswered};
+pub use finalize::SessionSummary;
 
 use std::path::PathBuf;
 

@@ -131,6 +131,48 @@ fn a_digest_needs_no_model() {
 }
 
 #[test]
+fn a_summary_is_read_in_either_language() {
+    let japanese = "前置き\n## エピソード要約\n見積の再送\n\n- 旧版を送った\n\n## ステート変更\n### 解決済み\n- 版の取り違え\n\
+                    ### 新規タスク\n- なし\n### 現在の状態\n確認待ち\n";
+    let summary = SessionSummary::parse(japanese);
+    assert_eq!((summary.title.as_str(), summary.body.as_str()), ("見積の再送", "- 旧版を送った"));
+    assert_eq!((summary.resolved.as_slice(), summary.new_tasks.len()), (["版の取り違え".to_owned()].as_slice(), 0));
+    assert_eq!(summary.current_state, "確認待ち");
+    let english = SessionSummary::parse("## Episode Summary\nSent again\n### Resolved\n(none)\n");
+    assert_eq!(
+        (english.title.as_str(), english.body.as_str(), english.resolved.len()),
+        ("Sent again", "Sent again", 0)
+    );
+    let bare = SessionSummary::parse(&"あ".repeat(60));
+    assert_eq!((bare.title.chars().count(), bare.body.chars().count()), (50, 60));
+}
+
+#[test]
+fn an_ended_conversation_becomes_one_episode() {
+    let (_dir, home, clock) = home_at("2026-03-31T09:15:02+09:00");
+    let origin = crate::trust::Origin::human();
+    home.append_turns(&main(), vec![Turn::human("a"), Turn::assistant("b"), Turn::human("c")]).unwrap();
+    let talk = || home.conversation(&main()).unwrap().conversation;
+    assert_eq!(home.to_finalize(&talk()), None, "it may go on");
+    clock.advance(std::time::Duration::from_secs(600));
+    let taken = home.to_finalize(&talk()).unwrap();
+    let summary = SessionSummary::parse("見積の再送\n- 旧版を送った");
+    fs::create_dir(&home.dir().episode(home.today())).unwrap();
+    assert!(home.finalize(&main(), &taken, &summary, &origin).is_err());
+    assert_eq!(talk().unfinalized().len(), 3);
+    fs_err::remove_dir(home.dir().episode(home.today())).unwrap();
+    home.append_turn(&main(), Turn::assistant("d")).unwrap();
+    assert!(home.finalize(&main(), &taken, &summary, &origin).unwrap());
+    assert!(!home.finalize(&main(), &taken, &summary, &origin).unwrap());
+    assert_eq!(talk().unfinalized().len(), 1);
+    // as if the process had died before the note was written
+    home.update_conversation(&main(), |talk| talk.last_finalized_turn_index = 0).unwrap();
+    assert!(home.finalize(&main(), &taken, &summary, &origin).unwrap());
+    let page = fs::read_text(&home.dir().episode(home.today())).unwrap();
+    assert_eq!(page.matches("見積の再送").count(), 1);
+}
+
+#[test]
 fn a_finalized_index_too_large_is_no_trouble() {
     let mut talk =
         Conversation { turns: vec![Turn::human("a")], last_finalized_turn_index: 9, ..Conversation::default() };

@@ -349,6 +349,18 @@ async fn a_file_written_by_hand_is_enough() {
 }
 
 #[tokio::test]
+async fn a_file_of_the_same_name_waits_for_the_running_one() {
+    let d = desk();
+    d.book.submit(&d.owner, TaskSource::Anima, "x", vec![PendingTask { parallel: true, ..pending("a", &[]) }]).unwrap();
+    let (lease, _, _) = d.claim().await.unwrap();
+    put(&d.file("a.json"), r#"{"title":"again","task_id":"b","parallel":true}"#);
+    assert_eq!(d.claim().await, None);
+    d.book.settle(&lease, Settled::Retry { after: Duration::ZERO }).await.unwrap();
+    assert_eq!(d.claim().await.unwrap().1, "b");
+    assert!(d.file("failed/a.json").exists());
+}
+
+#[tokio::test]
 async fn what_waited_a_day_or_was_cancelled_is_not_begun() {
     let d = desk();
     d.book.submit(&d.owner, TaskSource::Anima, "x", vec![pending("a", &[]), pending("b", &[])]).unwrap();
