@@ -123,7 +123,7 @@ impl Fault for CreateError {
             Self::UnknownSupervisor { .. } => "create_unknown_supervisor_near",
             Self::Circle { .. } => "create_circle",
             Self::Incomplete(_) => "create_incomplete",
-            Self::Unfit(_) => "config_unfit",
+            Self::Unfit(problem) => problem.code(),
         }
     }
 
@@ -143,10 +143,7 @@ impl Fault for CreateError {
             Self::Circle { name, supervisor } => vec![("name", name.clone()), ("supervisor", supervisor.clone())],
             // the headings are the same in both languages' sheets, so both are said
             Self::Incomplete(parts) => vec![("missing", Part::words(parts, Locale::En))],
-            Self::Unfit(problem) => {
-                let expected = problem.expected.describe(Locale::En);
-                vec![("key", problem.key.clone()), ("found", problem.found.clone()), ("expected", expected)]
-            }
+            Self::Unfit(problem) => problem.fields(),
         }
     }
 }

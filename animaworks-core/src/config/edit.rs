@@ -66,7 +66,7 @@ impl Fault for ConfigError {
             Self::NotInitialised(_) => "not_initialised",
             Self::UnknownKey { near, .. } if near.is_empty() => "config_unknown_key",
             Self::UnknownKey { .. } => "config_unknown_key_near",
-            Self::Unfit(_) => "config_unfit",
+            Self::Unfit(problem) => problem.code(),
             Self::UnknownAnima { near, .. } if near.is_empty() => "unknown_anima",
             Self::UnknownAnima { .. } => "unknown_anima_near",
         }
@@ -77,10 +77,7 @@ impl Fault for ConfigError {
             Self::File(error) => error.fields(),
             Self::NotInitialised(path) => vec![("path", path.display().to_string())],
             Self::UnknownKey { key, near } => vec![("key", key.clone()), ("near", near.join(", "))],
-            Self::Unfit(problem) => {
-                let expected = problem.expected.describe(Locale::En);
-                vec![("key", problem.key.clone()), ("found", problem.found.clone()), ("expected", expected)]
-            }
+            Self::Unfit(problem) => problem.fields(),
             Self::UnknownAnima { name, near } => vec![("name", name.clone()), ("near", near.join(", "))],
         }
     }

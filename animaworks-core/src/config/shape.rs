@@ -73,6 +73,38 @@ impl Problem {
         t!(locale, "core.config.unfit", found = self.found, expected = self.expected.describe(locale))
     }
 
+    /// The catalogue's word for it: a sentence for each kind of shape, so that every language says it whole.
+    pub(crate) fn code(&self) -> &'static str {
+        match self.expected.inner() {
+            Shape::Bool => "config_unfit_bool",
+            Shape::Integer { .. } => "config_unfit_integer",
+            Shape::Number { .. } => "config_unfit_number",
+            Shape::OneOf(_) | Shape::Mode => "config_unfit_one_of",
+            Shape::Model => "config_unfit_model",
+            Shape::Zone => "config_unfit_zone",
+            Shape::Daily | Shape::Weekly | Shape::Monthly => "config_unfit_time",
+            Shape::Text | Shape::Secret => "config_unfit_text",
+            Shape::List(_) => "config_unfit_list",
+            Shape::Map(_) | Shape::Section(_) | Shape::Optional(_) | Shape::Any => "config_unfit_object",
+        }
+    }
+
+    /// What that sentence needs.
+    pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
+        let mut fields = vec![("key", self.key.clone()), ("found", self.found.clone())];
+        match self.expected.inner() {
+            Shape::Integer { min, max } => fields.extend([("min", min.to_string()), ("max", max.to_string())]),
+            Shape::Number { min, max } => fields.extend([("min", min.to_string()), ("max", max.to_string())]),
+            Shape::OneOf(words) => fields.push(("words", words.join(", "))),
+            Shape::Mode => fields.push(("words", "S, C, D, G, A, B".into())),
+            Shape::Daily => fields.push(("example", "02:00".into())),
+            Shape::Weekly => fields.push(("example", "sun:03:00".into())),
+            Shape::Monthly => fields.push(("example", "1:04:00".into())),
+            _ => {}
+        }
+        fields
+    }
+
     /// The same as an error of a file. `Display` is English.
     pub fn in_file(&self, path: &std::path::Path) -> FileError {
         FileError::Value { path: path.to_owned(), key: self.key.clone(), problem: self.text(Locale::En) }
@@ -156,6 +188,13 @@ impl Shape {
             problems.push(Problem { key: key.to_owned(), found, expected: self.clone() });
         }
         fits
+    }
+
+    fn inner(&self) -> &Self {
+        match self {
+            Self::Optional(inner) => inner.inner(),
+            shape => shape,
+        }
     }
 
     /// Whether values of this shape are never shown.

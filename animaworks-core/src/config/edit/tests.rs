@@ -145,6 +145,8 @@ fn a_key_is_set_with_its_type() {
     ] {
         let error = ConfigFile::set(&data, key, text).unwrap_err();
         assert!(matches!(error, ConfigError::Unfit(_)), "{key} {text}: {error}");
+        let said = (&error as &dyn Fault).explain(Locale::Ja).message;
+        assert!(said.contains("使えるのは") && !said.contains('{') && said.contains(key), "{said}");
     }
     let ConfigError::UnknownKey { near, .. } = ConfigFile::set(&data, "heartbeat.intervall_minutes", "1").unwrap_err()
     else {

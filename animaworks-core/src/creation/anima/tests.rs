@@ -150,7 +150,7 @@ fn nothing_is_left_of_what_could_not_be_made() {
         (under("aldr"), "create_unknown_supervisor_near"),
         (under("x"), "create_unknown_supervisor"),
         (NewAnima::new(Origin::Sheet("# Character: x\n\n## Personality\n\ny\n".into())), "create_incomplete"),
-        (NewAnima::new(Origin::Sheet(mode)), "config_unfit"),
+        (NewAnima::new(Origin::Sheet(mode)), "config_unfit_one_of"),
     ] {
         use crate::error::Fault;
         let error = create(&data, &shipped, &new).unwrap_err();
