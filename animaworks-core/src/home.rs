@@ -1,7 +1,7 @@
 //! The files of one Anima, with types: the contract every version of the program shares (memory spec §1–§12).
 //!
 //! [`AnimaHome`] is cheap to clone and blocks; async callers wrap it with
-//! [`fs::blocking`](crate::fs::blocking). Each group of files has its own module and adds its methods to the home.
+//! [`fs::blocking`]. Each group of files has its own module and adds its methods to the home.
 //! Unknown fields, unknown event types and files of other versions are kept as they are.
 
 pub mod activity;
