@@ -50,6 +50,10 @@ impl Life {
             () = live.cancel.cancelled() => None,
             pass = ticket.enter() => pass,
         };
+        if entered.is_some() {
+            // from here on a newcomer interrupts it
+            live.run(self.clock().now());
+        }
         let report = self.cycle(&live, entered.as_ref(), journal).await;
         ending.with(report);
         // the next one begins after this one is told
@@ -96,7 +100,8 @@ impl Life {
         let floor = floor(&errand, &priming);
 
         let host = self.host(live, pen, &choice, &texts, floor);
-        let material = self.material(live, &choice, &texts, &host, priming).await?;
+        let mut material = self.material(live, &choice, &texts, &host, priming).await?;
+        material.recent_results = recent_results(&conversation);
         let resume = self.resume(live, &engine).await;
         let messages = self.messages(live, &choice, &engine, &conversation, &errand, &asked, resume.is_some());
         let ask_cost = messages.iter().map(cost).sum();
@@ -412,6 +417,13 @@ impl Life {
         let home = self.parts.home.clone();
         fs::blocking(move || home.log(activity)).await.log_err("append to the activity log");
     }
+}
+
+/// What tools answered in the last three of its turns, newest first, five of each.
+fn recent_results(conversation: &Conversation) -> Vec<String> {
+    let own = conversation.turns.iter().rev().filter(|turn| turn.is_assistant()).take(3);
+    let records = own.flat_map(|turn| turn.tool_records.iter().rev().take(5));
+    records.map(|record| format!("{}: {}", record.tool_name, record.result_summary)).collect()
 }
 
 /// The tokens that history may take.

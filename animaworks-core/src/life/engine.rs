@@ -72,6 +72,10 @@ impl Session<'_> {
         let (mut attempt, mut overflowed) = (0, false);
         let mut fallbacks = self.choice.fallbacks.iter();
         loop {
+            if self.live.cancel.is_cancelled() {
+                // stopped while it was still remembering: no model is called
+                return Ok(StopKind::Interrupted);
+            }
             let end = self.pump(&engine, prompt, resume.take()).await;
             let error = match end {
                 End::Stopped => return Ok(StopKind::Interrupted),

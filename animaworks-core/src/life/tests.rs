@@ -15,7 +15,7 @@ use super::*;
 use crate::{
     error::ErrorKind,
     event::TurnEvent,
-    executor::{ExecError, PromptMessage},
+    executor::{Checkpoint, ExecError, PromptMessage},
     home::activity::ActivityQuery,
     test_support::{FakeTool, ScriptedExecutor},
     tool::Effect,
@@ -451,4 +451,33 @@ fn the_files_say_which_model_and_who_is_around() {
     let supervisor = around.supervisor.unwrap();
     assert_eq!((supervisor.name.as_str(), supervisor.speciality.as_str()), ("kaede", "営業"));
     assert!(choices.is_enabled().unwrap());
+}
+
+#[tokio::test]
+async fn an_answer_is_checked_once_and_a_full_context_ends_after_a_tool() {
+    let kit = Kit::new();
+    let stop = || Step::Ask(Checkpoint::BeforeStop { draft: "済".into() });
+    let after = || Step::Ask(Checkpoint::AfterTool(crate::CallId::new("c").unwrap()));
+    let full = Step::Ask(Checkpoint::Context { used: 60, window: 100 });
+    let engine =
+        script(vec![after(), full, after(), stop(), stop(), Step::text("済"), Step::Run, stop(), Step::text("x")]);
+    let anima = kit.open(engine).await;
+    let turn = anima.talk(say("やって")).await.unwrap();
+    assert_eq!(ended(&anima, turn).await.notes, ["Go", "Go", "EndForChain", "Remind", "Go"]);
+    let round = anima.wake(Trigger::Heartbeat).await.unwrap();
+    assert_eq!(ended(&anima, round).await.notes, ["Go"], "a round is not checked");
+}
+
+#[tokio::test]
+async fn who_is_stopped_while_waiting_calls_no_model() {
+    let kit = Kit::new();
+    let (engine, mut hand) = puppet();
+    let anima = kit.open(engine).await;
+    anima.wake(Trigger::Heartbeat).await.unwrap();
+    let first = hand.next_run().await;
+    let waiting = anima.wake(Trigger::Cron { job: "日報".into() }).await.unwrap();
+    anima.interrupt(Scope::Turn(waiting.clone())).await.unwrap();
+    assert_eq!(ended(&anima, waiting).await.stop, StopKind::Interrupted);
+    first.end();
+    anima.interrupt(Scope::All).await.unwrap();
 }

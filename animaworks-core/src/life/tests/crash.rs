@@ -128,6 +128,41 @@ async fn a_broken_round_leaves_a_note_for_the_next() {
     assert!(words(&anima).is_empty(), "a round does not speak to people");
 }
 
+#[tokio::test]
+async fn dropped_after_any_event_nothing_is_lost_and_nothing_happens_twice() {
+    for step in 0.. {
+        let kit = Kit::new();
+        let tool = FakeTool::new("send", Effect::Communicates);
+        let kit = kit.with_tool(tool.clone());
+        let steps = vec![Step::text("まず"), Step::call("send", "{}"), Step::text("送りました")];
+        let anima = kit.open(script(steps)).await;
+        let turn = anima.talk(say("送って")).await.unwrap();
+        let seen: Vec<LifeEvent> =
+            anima.watch(turn.clone(), None).take(step).map(|event| event.unwrap().event).collect().await;
+        kit.end(anima).await;
+        let called = tool.calls();
+
+        let again = ScriptedExecutor::default();
+        let anima = kit.open(again.clone()).await;
+        let turns = anima.home().conversation(&ThreadId::main()).unwrap().conversation.turns;
+        assert_eq!(turns.len(), 2, "step {step}: {turns:?}");
+        assert_eq!(turns[0].content, "送って");
+        let records = &turns[1].tool_records;
+        assert!(records.len() >= called, "step {step}: what was done is known");
+        if records.len() > called {
+            // noted as begun, and the process died before it ran: nobody can tell, and it says so
+            assert_eq!(records[0].result_summary, "（行われたかどうか不明）");
+        }
+        assert!(called <= 1 && again.requests().is_empty());
+        assert!(anima.home().orphans().unwrap().is_empty());
+        if matches!(seen.last(), Some(LifeEvent::Done(_))) {
+            assert_eq!(turns[1].content, "まず送りました");
+            assert!(step > 5, "{seen:?}");
+            return;
+        }
+    }
+}
+
 impl Kit {
     /// Waits until the journal has some words; time passes meanwhile.
     async fn until_journal(&self, anima: &DigitalAnima, text: &str) {

@@ -16,7 +16,7 @@ use super::*;
 use crate::{
     StopReason, Tokens, Trust,
     event::TurnEvent,
-    executor::{Capabilities, ExecError, Executor, ResolvedModel, TurnHost, TurnRequest},
+    executor::{Capabilities, Checkpoint, ExecError, Executor, ResolvedModel, TurnHost, TurnRequest},
     gate::{Ask, Decision, Permissions},
     home::AnimaHome,
     ids::{CallId, ModelId, ToolName},
@@ -161,6 +161,8 @@ impl Permissions for Everything {
 pub(super) enum Step {
     Event(TurnEvent),
     Fail(ExecError),
+    /// The engine asks how to go on; the first word of the answer becomes a note.
+    Ask(Checkpoint),
     /// The next run of the engine begins.
     Run,
 }
@@ -246,6 +248,10 @@ async fn act(step: Step, host: Arc<dyn TurnHost>) -> Vec<Result<TurnEvent, ExecE
             vec![Ok(TurnEvent::ToolCall(call)), Ok(TurnEvent::ToolOutput(id, output))]
         }
         Step::Event(event) => vec![Ok(event)],
+        Step::Ask(at) => {
+            let directive = format!("{:?}", host.checkpoint(at).await);
+            vec![Ok(TurnEvent::Note(directive.split('(').next().unwrap_or_default().to_owned()))]
+        }
         Step::Fail(error) => vec![Err(error)],
         Step::Run => Vec::new(),
     }
