@@ -9,10 +9,12 @@
 //! | [`wire`] | the dialects, from bytes to meaning |
 //! | [`transport`] | the one place that opens connections |
 //! | [`retry`] | when to try again |
+//! | [`fallback`] | other models for when a provider refuses |
 //! | [`resolve`] | which engine for which model |
 
 pub mod autonomous;
 pub mod basic;
+pub mod fallback;
 pub mod local;
 pub mod provider;
 pub mod resolve;

@@ -7,6 +7,7 @@ use animaworks_core::{ExecError, ExecutionMode, Executor, ExecutorSource, Resolv
 use crate::{
     autonomous::{ApiText, Autonomous, Line},
     basic::Basic,
+    fallback::{Candidate, Fallback, RateGuard},
     provider::{Endpoint, NoEndpoint},
 };
 
@@ -62,6 +63,37 @@ impl ExecutorSource for Engines {
 }
 
 impl Engines {
+    /// The engine of a model with others to fall back to. Models that cannot run here are passed over,
+    /// unless none can.
+    ///
+    /// # Errors
+    ///
+    /// That of the first model, when no model can run here.
+    pub fn with_fallbacks(
+        &self,
+        first: &ResolvedModel,
+        others: &[ResolvedModel],
+        guard: RateGuard,
+    ) -> Result<Arc<dyn Executor>, ExecError> {
+        let made: Vec<_> = [first].into_iter().chain(others).map(|model| (model, self.executor(model))).collect();
+        let (mut able, mut unable) = (Vec::new(), None);
+        for (model, made) in made {
+            match made {
+                Ok(engine) => able.push(Candidate { model: model.clone(), engine }),
+                Err(error) => {
+                    tracing::warn!(model = %model.id, %error, "this model cannot run here");
+                    unable = unable.or(Some(error));
+                }
+            }
+        }
+        let mut able = able.into_iter();
+        match (able.next(), unable) {
+            (Some(first), _) => Ok(Arc::new(Fallback::new(first, able.collect(), guard))),
+            (None, Some(error)) => Err(error),
+            (None, None) => self.executor(first),
+        }
+    }
+
     fn api(&self, model: &str, credential: &str) -> Result<Autonomous, ExecError> {
         let endpoint =
             Endpoint::open(model, &(self.keys)(credential)).map_err(|missing| unusable(missing, credential))?;

@@ -4,6 +4,7 @@
 
 mod anthropic;
 mod basic;
+mod fallback;
 mod faults;
 mod kit;
 mod limits;
