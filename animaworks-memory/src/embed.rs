@@ -1,9 +1,16 @@
 //! Turning text into vectors: the trait, and what stands behind it.
 //!
-//! [`HashEmbedder`] needs no model and serves tests.
+//! [`HashEmbedder`] needs no model and serves tests; with the feature `embed`, `E5Embedder` runs
+//! multilingual-e5-small from weights that [`weights`] has imported.
 
+#[cfg(feature = "embed")]
+mod e5;
 mod hash;
+pub mod tokenizer;
+pub mod weights;
 
+#[cfg(feature = "embed")]
+pub use e5::{E5Embedder, E5Options};
 pub use hash::HashEmbedder;
 
 use std::{fmt::Debug, path::PathBuf};

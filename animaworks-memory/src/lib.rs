@@ -7,5 +7,7 @@ mod mapped;
 pub mod embed;
 pub mod vector;
 
+#[cfg(feature = "embed")]
+pub use embed::{E5Embedder, E5Options};
 pub use embed::{EmbedError, EmbedKind, Embedder, HashEmbedder};
 pub use vector::{EmbeddedIndex, VectorIndex};

@@ -20,7 +20,6 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    #[cfg(test)]
     /// Maps a whole file.
     pub(crate) fn open(path: &Path) -> Result<Self, FileError> {
         let file = fs_err::File::open(path).map_err(|error| FileError::io("open", path, error))?;

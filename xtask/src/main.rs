@@ -2,6 +2,7 @@
 
 mod shell;
 mod tidy;
+mod weights;
 
 use std::process::ExitCode;
 

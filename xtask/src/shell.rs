@@ -51,6 +51,7 @@ fn docs() -> Result<(), String> {
 
 /// Every test there is, and a plain total line at the end.
 pub fn test() -> Result<(), String> {
+    crate::weights::fetch();
     let mut total = Total::default();
     total.run(&["test", "--profile", "ci", "--locked", "--workspace", "--doc"])?;
     let nextest = Command::new("cargo").args(["nextest", "--version"]).output().is_ok_and(|out| out.status.success());
@@ -137,7 +138,7 @@ fn run(program: &str, args: &[&str]) -> Result<(), String> {
 
 fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
-    command.args(args);
+    command.args(args).envs(crate::weights::environment());
     command
 }
 
