@@ -34,6 +34,9 @@ pub struct SandboxPolicy {
     pub connect: Vec<u16>,
     /// May connect anywhere.
     pub connect_all: bool,
+    /// May open Unix sockets: engines that speak with us. Commands may not, since a
+    /// daemon behind a socket does things for them that they may not do themselves.
+    pub local_sockets: bool,
     /// May start although the kernel cannot enforce this.
     pub allow_unenforced: bool,
 }
