@@ -32,7 +32,7 @@ pub trait TextModel: Debug + Send + Sync {
     /// Whether it leaves the machine.
     fn needs_network(&self) -> bool;
 
-    /// Writes one message. Lazy; dropping the stream ends the work behind it.
+    /// Begins to write one message; dropping the stream ends the work behind it.
     ///
     /// The stream ends with [`TextEvent::End`] or an `Err`; one that just stops counts
     /// as interrupted.

@@ -1,5 +1,6 @@
 //! The developers' own helper: `cargo xtask ci | test | tidy | …`. It has no dependencies.
 
+mod gguf;
 mod shell;
 mod tidy;
 mod weights;
@@ -12,6 +13,7 @@ cargo xtask COMMAND
   ci      what CI runs: fmt, tidy, clippy, docs, test
   test    install what the tests need, run every test there is
   tidy    the rules no compiler knows
+  gguf    fetch the small language model that tests read, and say where it is
 ";
 
 fn main() -> ExitCode {
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
         ["ci"] => shell::ci(),
         ["test"] => shell::test(),
         ["tidy"] => tidy::run(),
+        ["gguf"] => gguf::fetch().map(|path| println!("{}", path.display())),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);

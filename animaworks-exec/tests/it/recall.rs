@@ -218,3 +218,53 @@ async fn makes_no_plans_of_its_own() {
     assert!(host.calls.lock().unwrap().is_empty());
     assert_eq!(events.len(), 3);
 }
+
+/// What the leader of the demo remembers, as it is shipped, with the dates of three days.
+async fn demo(locale: Locale, leader: &str) -> Arc<MemoryHost> {
+    let host = MemoryHost::new();
+    let days = [("@-2", "2026-11-28"), ("@-1", "2026-11-29"), ("@0", "2026-11-30"), ("@+1", "2026-12-01")];
+    for (path, text) in animaworks_core::templates::list(locale, &format!("demo/history/animas/{leader}")) {
+        let (mut path, mut text) = (path, text.to_owned());
+        for (mark, day) in days {
+            path = path.replace(mark, day);
+            text = text.replace(&format!("{{{mark}}}"), day);
+        }
+        if std::path::Path::new(&path).extension().is_some_and(|extension| extension == "md") {
+            host.file(&path, &text, Origin::human()).await;
+        }
+    }
+    host
+}
+
+#[tokio::test]
+async fn answers_about_the_story_of_the_demo() {
+    let english: &[(&str, &[&str])] = &[
+        ("Where is the storehouse key?", &["coin locker 204", "episodes/2026-11-28.md:12"]),
+        ("Who is in charge at Harbour Library?", &["Ms Quill", "knowledge/harbour-library.md:12"]),
+        ("What is the price of a new spine?", &["180 dollars", "episodes/2026-11-29.md:6"]),
+        ("When is the next meeting?", &["10:00", "episodes/2026-11-30.md"]),
+        ("When do the invoices close?", &["25th"]),
+        ("What is Ms Quill's birthday?", &[]),
+        ("Where is the fire extinguisher?", &[]),
+    ];
+    let japanese: &[(&str, &[&str])] = &[
+        ("倉庫の鍵はどこ？", &["品川駅の南口", "episodes/2026-11-28.md:12"]),
+        ("みなと図書館の担当は誰？", &["小野寺さん", "knowledge/minato-library.md:12"]),
+        ("請求の締めはいつ？", &["25 日締め", "knowledge/minato-library.md:13"]),
+        ("糊はいつ作る？", &["朝に作り", "knowledge/workshop.md"]),
+        ("小野寺さんの誕生日はいつ？", &[]),
+        ("社長の車の色は？", &[]),
+    ];
+    let mut wrong = Vec::new();
+    for (locale, leader, questions) in [(Locale::En, "alder", english), (Locale::Ja, "kaede", japanese)] {
+        let host = demo(locale, leader).await;
+        for (question, wanted) in questions {
+            let answer = say(&host, question).await;
+            let found = answer.contains("— ");
+            if found == wanted.is_empty() || !wanted.iter().all(|part| answer.contains(part)) {
+                wrong.push(format!("{question}\n{answer}\n"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}

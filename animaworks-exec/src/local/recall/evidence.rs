@@ -91,7 +91,8 @@ pub(super) fn quotes(question: &str, hits: &[Hit], day: Option<NaiveDate>) -> Ve
         let heading =
             Passage::new(&format!("{} {}", hit.headings.join(" "), hit.path.replace(['/', '_', '-', '.'], " ")));
         let lines: Vec<Passage> = hit.text.lines().map(Passage::new).collect();
-        for (at, (line, text)) in lines.iter().zip(hit.text.lines()).enumerate() {
+        let front = front_matter(hit);
+        for (at, (line, text)) in lines.iter().zip(hit.text.lines()).enumerate().skip(front) {
             if !can_answer(line, &asked, &own_voice) {
                 continue;
             }
@@ -129,6 +130,15 @@ pub(super) fn quotes(question: &str, hits: &[Hit], day: Option<NaiveDate>) -> Ve
         }
     }
     best(found)
+}
+
+/// How many lines at the beginning of a hit are a file's front matter.
+fn front_matter(hit: &Hit) -> usize {
+    let mut lines = hit.text.lines();
+    if hit.line != 1 || lines.next() != Some("---") {
+        return 0;
+    }
+    lines.position(|line| line.trim_end() == "---").map_or(0, |at| at + 2)
 }
 
 fn best(mut found: Vec<Quote>) -> Vec<Quote> {
