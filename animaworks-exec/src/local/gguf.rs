@@ -230,9 +230,10 @@ impl GgufModel {
         let idle = self.idle;
         let lost = |detail: String| ExecError::Interrupted { engine: self.engine.clone(), detail };
         // the thread ends by itself: when it is idle, or when this model is dropped
+        // the work is there before the thread, which could be idle before it came
+        work.send(job).map_err(|error| lost(error.to_string()))?;
         let started = std::thread::Builder::new().name("gguf".to_owned()).spawn(move || room.run(&jobs, idle));
         started.map_err(|error| lost(format!("no thread: {error}")))?;
-        work.send(job).map_err(|error| lost(error.to_string()))?;
         *thread = Some(work);
         Ok(())
     }

@@ -113,6 +113,7 @@ pub(super) fn quotes(question: &str, hits: &[Hit], day: Option<NaiveDate>) -> Ve
             let score = coverage.all
                 + 0.25 * coverage.own
                 + if shown { 0.25 } else { 0.0 }
+                + if coverage.named { 0.25 } else { 0.0 }
                 + if top > 0.0 { 0.1 * hit.score / top } else { 0.0 }
                 + match hit.kind.as_str() {
                     "conversation" | "activity_log" => -0.1,
@@ -203,7 +204,12 @@ fn of_day(hit: &Hit, day: NaiveDate) -> bool {
 /// A line as it is quoted: without its bullet, and of a long one the sentence that fits best.
 fn quoted(text: &str, terms: &Terms) -> String {
     const LONG: usize = 200;
-    let text = text.trim().trim_start_matches(['-', '*', '+', '>', '#', ' ', '・']).trim();
+    let mut text = text.trim();
+    while let Some((mark, rest)) = text.split_once(' ')
+        && (mark.chars().all(|c| c == '#') || matches!(mark, "-" | "*" | "+" | ">" | "・"))
+    {
+        text = rest.trim_start();
+    }
     if text.chars().count() <= LONG {
         return text.to_owned();
     }

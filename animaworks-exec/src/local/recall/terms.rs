@@ -11,6 +11,8 @@ static STEMMER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::
 
 /// A word that says little by itself, such as "name".
 const LIGHT: f32 = 0.6;
+/// How much of a light word is covered by a line that looks like its answer.
+const SHOWN: f32 = 0.7;
 
 /// The content words of a question.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -96,17 +98,21 @@ impl Terms {
     pub(super) fn coverage(&self, line: &Passage, around: &[(&Passage, f32)], shown: bool) -> Coverage {
         let mut whole = 0.0;
         let (mut own, mut all) = (0.0, 0.0);
+        let mut named = false;
         for term in &self.0 {
             let mut here = term.found_in(line);
-            if shown && term.weight < 1.0 {
-                here = 1.0;
+            if term.weight < 1.0 {
+                named |= here > 0.99;
+                if shown {
+                    here = here.max(SHOWN);
+                }
             }
             let there = around.iter().map(|(passage, counts)| term.found_in(passage) * counts).fold(here, f32::max);
             whole += term.weight;
             own += term.weight * here;
             all += term.weight * there;
         }
-        if whole == 0.0 { Coverage::default() } else { Coverage { own: own / whole, all: all / whole } }
+        if whole == 0.0 { Coverage::default() } else { Coverage { own: own / whole, all: all / whole, named } }
     }
 }
 
@@ -117,6 +123,8 @@ pub(super) struct Coverage {
     pub(super) own: f32,
     /// By the line and what stands around it.
     pub(super) all: f32,
+    /// Whether the line has the very light word that was asked for, such as "name".
+    pub(super) named: bool,
 }
 
 impl Term {
