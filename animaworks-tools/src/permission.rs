@@ -26,7 +26,7 @@ mod file_access;
 mod parse;
 
 pub use check::{OwnerPermissions, check_call};
-pub use file_access::{Descendants, FileAccess, NoDescendants, Want, existing_form, real_path};
+pub use file_access::{Descendants, FileAccess, NoDescendants, OrganisationFiles, Want, existing_form, real_path};
 pub use parse::{PermissionError, Problem, parse, parse_json};
 
 use std::{fmt, path::PathBuf};

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use animaworks_core::{AnimaDir, AnimaName};
+use animaworks_core::{AnimaDir, AnimaName, DataDir, error::ResultExt, organisation::Organisation};
 
 use super::{Access, EffectiveTable, Reason, Refusal};
 
@@ -24,6 +24,18 @@ pub struct NoDescendants;
 impl Descendants for NoDescendants {
     fn descendants(&self, _: &AnimaName) -> Vec<AnimaName> {
         Vec::new()
+    }
+}
+
+/// The organisation as its files say at this moment.
+#[derive(Debug, Clone)]
+pub struct OrganisationFiles(pub DataDir);
+
+impl Descendants for OrganisationFiles {
+    /// Blocks. Files that cannot be read show nobody below.
+    fn descendants(&self, of: &AnimaName) -> Vec<AnimaName> {
+        let organisation = Organisation::load(&self.0).log_err("who works for whom");
+        organisation.iter().flat_map(|all| all.descendants(of)).cloned().collect()
     }
 }
 

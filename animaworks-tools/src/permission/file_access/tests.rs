@@ -2,8 +2,6 @@
 
 use std::os::unix::fs::symlink;
 
-use animaworks_core::DataDir;
-
 use super::{super::parse, *};
 
 #[derive(Debug)]
@@ -191,4 +189,23 @@ fn a_broken_table_opens_nothing() {
     assert_eq!(table.broken.as_ref().unwrap().line, 1); // "parent" is no heading
     let files = FileAccess::new(dir, Arc::new(table), Arc::new(NoDescendants));
     assert_eq!(reason(&files, "knowledge/x.md", Want::Read), Some(Reason::Broken));
+}
+
+#[test]
+fn the_organisation_is_read_as_it_is_now() {
+    let house = house();
+    let name = |name: &str| AnimaName::new(name).unwrap();
+    let put = |anima: &str, supervisor: &str| {
+        let status = format!(r#"{{"supervisor":"{supervisor}"}}"#);
+        fs_err::write(house.data.anima(&name(anima)).status(), status).unwrap();
+    };
+    for anima in ["parent", "peer"] {
+        fs_err::write(house.data.anima(&name(anima)).status(), "{}").unwrap();
+    }
+    put("child", "parent");
+    put("grandchild", "child");
+    let org = OrganisationFiles(house.data.clone());
+    assert_eq!(org.descendants(&name("parent")), [name("child"), name("grandchild")]);
+    put("grandchild", "peer");
+    assert_eq!(org.descendants(&name("parent")), [name("child")]);
 }
