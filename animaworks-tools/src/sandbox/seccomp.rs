@@ -140,42 +140,37 @@ fn refusing(policy: &SandboxPolicy) -> Result<BpfProgram, SeccompError> {
 
 /// Socket families: TCP when the policy has network, Unix when it has local sockets, nothing else.
 fn sockets(policy: &SandboxPolicy) -> Result<Vec<SeccompRule>, SeccompError> {
-    let ports_held = super::landlock::holds_ports();
-    let network = policy.connect_all || (!policy.connect.is_empty() && ports_held);
-    let mut rules = Vec::new();
+    let network = policy.connect_all || (!policy.connect.is_empty() && super::landlock::holds_ports());
     let internet = [libc::AF_INET, libc::AF_INET6];
-    let mut families: Vec<i32> =
-        (0..=45).filter(|family| !internet.contains(family) && *family != libc::AF_UNIX).collect();
-    if policy.connect_all {
-        // the C library asks the kernel by netlink which addresses it has; it cannot change anything without rights
-        families.retain(|family| *family != libc::AF_NETLINK);
-        for protocol in (1..=22).map(|n| n as u64) {
-            rules.push(SeccompRule::new(vec![
-                condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?,
-                condition(2, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, protocol)?,
-            ])?);
-        }
-    }
-    if !network {
+    let mut families = Vec::new();
+    if network {
         families.extend(internet);
     }
-    if !policy.local_sockets {
+    if policy.local_sockets {
         families.push(libc::AF_UNIX);
     }
-    for family in families {
-        rules.push(when(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family as u64)?);
+    if policy.connect_all {
+        // the C library asks the kernel by netlink which addresses it has; it cannot change anything without rights
+        families.push(libc::AF_NETLINK);
     }
-    // whatever family comes next in the kernel's list
-    rules.push(when(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Gt, 45)?);
+    if families.is_empty() {
+        return Ok(Vec::new()); // no condition: always refused
+    }
+    let family = |how: SeccompCmpOp, family: i32| condition(0, SeccompCmpArgLen::Dword, how, family as u64);
+    let none_of = families.iter().map(|one| family(SeccompCmpOp::Ne, *one)).collect::<Result<_, _>>()?;
+    let mut rules = vec![SeccompRule::new(none_of)?];
+    if policy.connect_all {
+        let other_protocol = condition(2, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, libc::NETLINK_ROUTE as u64)?;
+        rules.push(SeccompRule::new(vec![family(SeccompCmpOp::Eq, libc::AF_NETLINK)?, other_protocol])?);
+    }
     if network {
-        for family in internet {
-            let family = condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family as u64)?;
+        for one in internet {
             let kind = |kind: i32| condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(0xf), kind as u64);
-            rules.push(SeccompRule::new(vec![family.clone(), kind(libc::SOCK_RAW)?])?);
-            rules.push(SeccompRule::new(vec![family.clone(), kind(SOCK_PACKET)?])?);
+            rules.push(SeccompRule::new(vec![family(SeccompCmpOp::Eq, one)?, kind(libc::SOCK_RAW)?])?);
+            rules.push(SeccompRule::new(vec![family(SeccompCmpOp::Eq, one)?, kind(SOCK_PACKET)?])?);
             if !policy.connect_all {
                 // single ports are TCP ports
-                rules.push(SeccompRule::new(vec![family, kind(libc::SOCK_DGRAM)?])?);
+                rules.push(SeccompRule::new(vec![family(SeccompCmpOp::Eq, one)?, kind(libc::SOCK_DGRAM)?])?);
             }
         }
     }
