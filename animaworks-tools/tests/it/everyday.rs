@@ -145,3 +145,42 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
 }
+
+#[tokio::test]
+async fn the_network_opens_as_far_as_the_owner_says() {
+    let house = House::new(Some("## Executable Commands\n- all\n## Network\n- all\n"));
+    if house.held() != Enforced::Kernel {
+        println!("skipped: this kernel cannot hold single ports");
+        return;
+    }
+    let run = async |code: &str| {
+        let command = house.line(&format!("python3 -c \"import socket; {code}; print('in'+'side')\""));
+        house.bash(&command).await.unwrap().text.contains("inside")
+    };
+    let connect = "socket.create_connection(('127.0.0.1',@PORT@),2)";
+    let datagram = "socket.socket(socket.AF_INET,socket.SOCK_DGRAM)";
+    let closed = [
+        "socket.socket(socket.AF_UNIX).connect('@OUT@/sock')",
+        "socket.socket(socket.AF_PACKET,socket.SOCK_RAW,0)",
+        "socket.socket(socket.AF_INET,socket.SOCK_RAW,1)",
+        "socket.socket(socket.AF_NETLINK,socket.SOCK_RAW,9)",
+        "socket.socket(40,socket.SOCK_STREAM)",
+        "socket.create_server(('127.0.0.1',@PORT@))",
+    ];
+    assert!(run(connect).await && run(datagram).await, "all of it");
+    for code in closed {
+        assert!(!run(code).await, "{code}");
+    }
+    fs_err::write(
+        house.own.join("permissions.md"),
+        house.line("## Executable Commands\n- all\n## Network\n- @PORT@\n"),
+    )
+    .unwrap();
+    assert!(run(connect).await, "the port that is open");
+    assert!(!run("socket.create_connection(('127.0.0.1',9),2)").await && !run(datagram).await);
+    for code in closed {
+        assert!(!run(code).await, "{code}");
+    }
+    fs_err::write(house.own.join("permissions.md"), "## Executable Commands\n- all\n").unwrap();
+    assert!(!run(connect).await, "no section, no network");
+}
