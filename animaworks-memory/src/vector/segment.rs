@@ -251,7 +251,8 @@ impl Snapshot {
 
     /// Opens what a position covers.
     pub(super) fn open(shape: &Shape, position: Position) -> Result<(Self, Slots), VectorError> {
-        let mut slots = Slots::with_capacity(position.rows as usize);
+        // a position that is wrong is only found out further down
+        let mut slots = Slots::with_capacity(position.rows.min(1 << 22) as usize);
         let empty = Self::empty(shape, position.generation);
         if position.rows == 0 {
             return Ok((Self { position, ..empty }, slots));
