@@ -93,3 +93,16 @@ proptest::proptest! {
         parse_json(&text).map(drop).unwrap_or_default();
     }
 }
+
+#[test]
+fn every_shipped_file_can_be_understood() {
+    let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../templates");
+    let mut found = 0;
+    for entry in ignore::Walk::new(templates).map(Result::unwrap).filter(|entry| entry.file_name() == MARKDOWN) {
+        let text = fs_err::read_to_string(entry.path()).unwrap();
+        let parsed = parse(&text, Some(Path::new("/home/someone")));
+        assert!(parsed.is_ok(), "{}: {}", entry.path().display(), parsed.unwrap_err());
+        found += 1;
+    }
+    assert!(found > 0);
+}
