@@ -36,6 +36,8 @@ const FAMILIES: &[&str] = &[
     "cli.help.",
     "tools.describe.",
     "tools.arg.",
+    "tools.refuse.",
+    "tools.instead.",
     "exec.recall.",
     "memory.name",
     "exec.name",
