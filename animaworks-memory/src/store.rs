@@ -1,0 +1,288 @@
+//! The memory of one Anima over its files.
+
+mod access;
+mod index;
+mod rules;
+mod write;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use animaworks_core::{
+    AnimaDir, Clock, Cue, Degraded, Indexed, Locale, MemoryError, MemoryFile, MemoryHealth, MemoryPath, MemoryStore,
+    MemoryWrite, Priming, Query, Recall, ResultExt, Written, fs, home::AnimaHome, memory::Changed, tasks::Tasks,
+};
+use async_trait::async_trait;
+use chrono_tz::Tz;
+
+use crate::{
+    front::Front,
+    fuse::Fusion,
+    graph::build::PageGraph,
+    index::{directory::Directory, plan::Reading, reader, schema::Database, sources::Ignored},
+    ledger::{Ledger, Use},
+    priming::Budgets,
+    retrieve::{Answer, Asked, Search, scan},
+};
+
+/// How a memory is set up.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct MemoryOptions {
+    /// How lists of answers are put together (config `rag.fusion`).
+    pub fusion: Fusion,
+    /// How much may come to mind (config `priming`).
+    pub budgets: Budgets,
+    /// The language of notes to a writer.
+    pub locale: Locale,
+}
+
+/// What an Anima remembers, in Markdown and JSON lines, with an index beside them.
+///
+/// Opening reads the index; the first question, or [`MemoryStore::refresh`], brings it up to date.
+#[derive(Debug)]
+pub struct FileMemory {
+    inner: Arc<Inner>,
+    tasks: Tasks,
+}
+
+/// What background work shares with the store.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) reading: Reading,
+    pub(crate) home: AnimaHome,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: MemoryOptions,
+    pub(crate) ledger: Ledger,
+    /// `None` while the database cannot be used; files are scanned then.
+    database: RwLock<Option<Arc<Database>>>,
+    /// Held while a search computes, which is a millisecond and no wait; written once a batch.
+    pub(crate) directory: RwLock<Directory>,
+    graph: RwLock<(u64, Arc<PageGraph>)>,
+    /// One refresh at a time.
+    refreshing: tokio::sync::Mutex<()>,
+    /// When the files were last swept, in time since the clock's start.
+    swept: RwLock<Option<std::time::Duration>>,
+    /// One write at a time, so that what was checked still holds when it is written.
+    writing: tokio::sync::Mutex<()>,
+    trouble: RwLock<Option<String>>,
+}
+
+impl FileMemory {
+    /// Opens the memory of an Anima. The index is made when there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the Anima's directory cannot be used. A broken index is no error: it is set aside and built again.
+    pub async fn open(
+        dir: AnimaDir,
+        zone: Tz,
+        clock: Arc<dyn Clock>,
+        options: MemoryOptions,
+    ) -> Result<Self, MemoryError> {
+        let home = AnimaHome::open(dir.clone(), zone, Arc::clone(&clock)).with_locale(options.locale);
+        let inner = Inner {
+            ledger: Ledger::new(dir.state("memory_usage.jsonl")),
+            reading: Reading { dir, zone },
+            home,
+            clock,
+            options,
+            database: RwLock::default(),
+            directory: RwLock::default(),
+            graph: RwLock::default(),
+            refreshing: tokio::sync::Mutex::default(),
+            swept: RwLock::default(),
+            writing: tokio::sync::Mutex::default(),
+            trouble: RwLock::default(),
+        };
+        inner.open_index().await;
+        Ok(Self { inner: Arc::new(inner), tasks: Tasks::new("memory") })
+    }
+
+    /// How often a file was found and read, for forgetting and for people.
+    ///
+    /// # Errors
+    ///
+    /// When the ledger cannot be read.
+    pub async fn usage(&self) -> Result<std::collections::BTreeMap<String, crate::ledger::Usage>, MemoryError> {
+        let ledger = self.inner.ledger.clone();
+        fs::blocking(move || ledger.counts().map_err(MemoryError::from)).await
+    }
+
+    /// Ends background work; what was begun is finished.
+    pub async fn close(&self) {
+        self.tasks.finished().await;
+        let database = self.inner.take_database();
+        if let Some(database) = database {
+            database.readers.close().await;
+            if let Some(database) = Arc::into_inner(database) {
+                let writer = database.writer.into_inner();
+                sqlx::Connection::close(writer).await.log_err("close the index");
+            }
+        }
+    }
+
+    fn note_found(&self, answers: &[Answer]) {
+        let found: Vec<String> =
+            answers.iter().filter(|answer| !answer.indirect).map(|answer| answer.hit.path.to_string()).collect();
+        self.note_use(Use::Retrieved, found);
+    }
+
+    fn note_use(&self, how: Use, paths: Vec<String>) {
+        if paths.is_empty() {
+            return;
+        }
+        let (ledger, stamp) = (self.inner.ledger.clone(), self.inner.home.stamp());
+        self.tasks.spawn("note use", async move {
+            fs::blocking(move || ledger.record(how, &paths, &stamp)).await.log_err("note the use of memory");
+        });
+    }
+}
+
+impl Inner {
+    /// The answers to a question, and what did not take part. Not counted as use.
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        query: &Query,
+        wanted: usize,
+    ) -> Result<(Vec<Answer>, Vec<Degraded>), MemoryError> {
+        let mut degraded = Vec::new();
+        let mut query = query.clone();
+        query.today = query.today.or_else(|| Some(self.home.today()));
+        let asked = Asked::of(&query, self.reading.zone);
+        if asked.terms.is_empty() {
+            return Ok((Vec::new(), degraded));
+        }
+        for attempt in 0..2 {
+            match self.indexed(&asked, wanted).await {
+                Ok(Some((answers, stale))) => {
+                    if stale.is_empty() || attempt == 1 {
+                        return Ok((answers, degraded));
+                    }
+                    // somebody edited a file a moment ago: look at it, then ask again
+                    let paths = stale.into_iter().filter_map(|path| MemoryPath::new(path).ok()).collect();
+                    self.refresh(Changed::Paths(paths)).await?;
+                }
+                Ok(None) => {
+                    degraded
+                        .push(Degraded::new("index", self.trouble().unwrap_or_else(|| "is being built".to_owned())));
+                    break;
+                }
+                Err(error) => {
+                    self.index_failed(&error).await;
+                    degraded.push(Degraded::new("index", animaworks_core::error::chain(&error)));
+                    break;
+                }
+            }
+        }
+        let this = Arc::clone(self);
+        let answers = fs::blocking::<_, MemoryError, _>(move || {
+            let ignored = Ignored::read(&this.reading.dir);
+            Ok(scan(&this.reading, &ignored, &asked, this.home.today(), wanted))
+        })
+        .await?;
+        Ok((answers, degraded))
+    }
+
+    /// Answers from the index; `None` when there is none to ask.
+    async fn indexed(
+        self: &Arc<Self>,
+        asked: &Asked,
+        wanted: usize,
+    ) -> Result<Option<(Vec<Answer>, Vec<String>)>, MemoryError> {
+        let Some(database) = self.database() else { return Ok(None) };
+        let mut rows = reader::postings(&database.readers, &asked.terms, asked.kinds).await?;
+        if rows.generation != self.generation() {
+            // another process wrote; what is in memory follows
+            self.reload(&database).await?;
+            rows = reader::postings(&database.readers, &asked.terms, asked.kinds).await?;
+        }
+        let (this, asked) = (Arc::clone(self), asked.clone());
+        fs::blocking(move || {
+            let graph = this.graph();
+            let directory = this.directory.read().unwrap_or_else(PoisonError::into_inner);
+            let search =
+                Search { directory: &directory, graph: &graph, reading: &this.reading, fusion: this.options.fusion };
+            Ok(Some(search.run(&asked, &rows, None, wanted)))
+        })
+        .await
+    }
+
+    /// The links between pages as the index has them now.
+    fn graph(&self) -> Arc<PageGraph> {
+        let generation = self.generation();
+        {
+            let known = self.graph.read().unwrap_or_else(PoisonError::into_inner);
+            if known.0 == generation && generation > 0 {
+                return Arc::clone(&known.1);
+            }
+        }
+        let graph = Arc::new(PageGraph::build(&self.directory.read().unwrap_or_else(PoisonError::into_inner)));
+        *self.graph.write().unwrap_or_else(PoisonError::into_inner) = (generation, Arc::clone(&graph));
+        graph
+    }
+}
+
+#[async_trait]
+impl MemoryStore for FileMemory {
+    async fn search(&self, query: &Query) -> Result<Recall, MemoryError> {
+        self.inner.catch_up(&self.tasks).await;
+        // a page deeper than this is no question any more
+        let offset = query.offset.min(50);
+        let limit = query.limit.min(1000);
+        let (answers, degraded) = self.inner.ask(query, offset + limit).await?;
+        let shown: Vec<Answer> = answers.into_iter().skip(offset).take(limit).collect();
+        self.note_found(&shown);
+        Ok(Recall { hits: shown.into_iter().map(|answer| answer.hit).collect(), degraded })
+    }
+
+    async fn prime(&self, cue: &Cue) -> Result<Priming, MemoryError> {
+        let (priming, found) = crate::priming::prime(&self.inner, &self.tasks, cue).await?;
+        self.note_use(Use::Retrieved, found);
+        Ok(priming)
+    }
+
+    async fn read(&self, path: &MemoryPath) -> Result<MemoryFile, MemoryError> {
+        let (inner, path) = (Arc::clone(&self.inner), path.clone());
+        let file = fs::blocking(move || inner.read_file(&path)).await?;
+        self.note_use(Use::Used, vec![file.path.to_string()]);
+        Ok(file)
+    }
+
+    async fn write(&self, write: MemoryWrite) -> Result<Written, MemoryError> {
+        let written = {
+            let _one = self.inner.writing.lock().await;
+            let inner = Arc::clone(&self.inner);
+            fs::blocking(move || inner.write_file(write)).await?
+        };
+        self.inner.refresh_after_write(&written.path).await;
+        Ok(written)
+    }
+
+    async fn archive(&self, path: &MemoryPath, reason: &str) -> Result<(), MemoryError> {
+        {
+            let _one = self.inner.writing.lock().await;
+            let (inner, path, reason) = (Arc::clone(&self.inner), path.clone(), reason.to_owned());
+            fs::blocking(move || inner.archive_file(&path, &reason)).await?;
+        }
+        self.inner.refresh_after_write(path).await;
+        Ok(())
+    }
+
+    async fn refresh(&self, changed: Changed) -> Result<Indexed, MemoryError> {
+        self.inner.refresh(changed).await
+    }
+
+    async fn health(&self) -> MemoryHealth {
+        let chunks = self.inner.chunk_count();
+        let degraded = self.inner.trouble().map(|why| Degraded::new("index", why)).into_iter().collect();
+        MemoryHealth { chunks, vectors: 0, embedder: None, degraded }
+    }
+}
+
+/// What the head of a file says, for the origin of what is read.
+pub(crate) fn origin_of(text: &str) -> animaworks_core::Origin {
+    Front::read(text).origin()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+//! Text made comparable: folding, search terms, dates.
+
+pub(crate) mod dates;
+pub(crate) mod normalize;
+pub(crate) mod terms;
