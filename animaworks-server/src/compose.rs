@@ -1,0 +1,341 @@
+//! The composition: one organisation run by this process, each Anima out of its directory.
+//!
+//! Everything is wired here and nowhere else; constructors start nothing. The demo, the
+//! chat command, the examples and the tests build the same graph.
+
+mod engines;
+mod hands;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use animaworks_core::{
+    Anima, AnimaDir, AnimaError, AnimaName, Clock, DataDir, Locale, MemoryStore, Origin, SystemClock, ThreadId, Tool,
+    ToolContext, ToolName, TriggerKind,
+    config::{AnimaSettings, Env, Models, Settings},
+    executor::{ExecError, ExecutorSource},
+    fs::FileError,
+    gate::{Decision, Gate},
+    home::AnimaHome,
+    ids::{IdSource, RandomIds},
+    life::{DigitalAnima, FileChoices, Parts},
+    organisation,
+    seams::{Enforced, Host},
+    trigger::Trigger,
+};
+use animaworks_memory::{FileMemory, MemoryOptions, embed::weights};
+use animaworks_tools::EffectiveTable;
+use async_trait::async_trait;
+use chrono::DateTime;
+use chrono_tz::Tz;
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
+
+pub use self::hands::Hands;
+
+/// How long running turns may finish when an Anima is closed.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// An organisation whose Animas live in this process.
+///
+/// ```no_run
+/// use animaworks_core::{AnimaName, DataDir, Locale, Message, config::Env};
+/// use animaworks_server::InProcess;
+///
+/// # async fn example() -> Result<(), animaworks_core::AnimaError> {
+/// let host = InProcess::open(Env::default(), DataDir::new("/srv/anima"), Locale::En)?;
+/// # let name: AnimaName = "sakura".parse().unwrap();
+/// let sakura = host.resident(&name).await?;
+/// let turn = sakura.anima.talk(Message::human("tanaka", "What is due today?")).await?;
+/// println!("{}", sakura.anima.report(turn).await?.text);
+/// sakura.close().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct InProcess {
+    data: DataDir,
+    settings: Settings,
+    locale: Locale,
+    zone: Tz,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    engines: Arc<dyn ExecutorSource>,
+    hands: Hands,
+    tools: Vec<Arc<dyn Tool>>,
+    residents: Mutex<BTreeMap<AnimaName, Resident>>,
+}
+
+/// An Anima that lives here, with its files and its memory. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Resident {
+    /// The Anima; the only way in is words.
+    pub anima: Arc<dyn Anima>,
+    /// What it remembers, for its owner to look at.
+    pub memory: Arc<dyn MemoryStore>,
+    /// Where its files are.
+    pub dir: AnimaDir,
+}
+
+impl Resident {
+    /// Lets it finish and puts it to rest.
+    ///
+    /// # Errors
+    ///
+    /// When something could not be made durable.
+    ///
+    /// # Cancel safety
+    ///
+    /// What was accepted is found at the next start.
+    pub async fn close(&self) -> Result<(), AnimaError> {
+        self.anima.shutdown(GRACE).await
+    }
+}
+
+impl InProcess {
+    /// Opens an organisation. `locale` is used where its configuration names no language.
+    ///
+    /// # Errors
+    ///
+    /// [`AnimaError::Home`] when `config.json` cannot be read.
+    pub fn open(env: Env, data: DataDir, locale: Locale) -> Result<Self, AnimaError> {
+        let settings = Settings::load(&data)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
+        let locale = settings.locale.unwrap_or(locale);
+        let engines = engines::engines(&env, &data, &settings, locale, &clock, &ids);
+        Ok(Self {
+            locale,
+            zone: settings.system.zone(),
+            clock: clock.clone(),
+            ids,
+            engines,
+            hands: Hands::new(&env, clock.clone()),
+            tools: Vec::new(),
+            residents: Mutex::default(),
+            settings,
+            data,
+        })
+    }
+
+    /// The same with another tool for everybody.
+    #[must_use]
+    pub fn with_tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// The same with commands, which start through `program` (`animaworks`, or `animaworks-confine`).
+    #[must_use]
+    pub fn with_program(mut self, program: PathBuf) -> Self {
+        self.hands = self.hands.with_program(program);
+        self
+    }
+
+    /// The same with other engines.
+    #[must_use]
+    pub fn with_engines(mut self, engines: Arc<dyn ExecutorSource>) -> Self {
+        self.engines = engines;
+        self
+    }
+
+    /// The language of the organisation.
+    pub fn locale(&self) -> Locale {
+        self.locale
+    }
+
+    /// Where its files are.
+    pub fn data(&self) -> &DataDir {
+        &self.data
+    }
+
+    /// Now, in the organisation's zone.
+    pub fn now(&self) -> DateTime<Tz> {
+        self.clock.now_in(self.zone)
+    }
+
+    /// Its Animas, by name.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be listed.
+    pub fn names(&self) -> Result<Vec<AnimaName>, FileError> {
+        organisation::names(&self.data)
+    }
+
+    /// Whether the model of an Anima can run here.
+    ///
+    /// # Errors
+    ///
+    /// The engine's own, with the remedy.
+    pub fn can_run(&self, anima: &AnimaSettings) -> Result<(), ExecError> {
+        self.engines.executor(&anima.model_for(&Trigger::Bootstrap)).map(|_| ())
+    }
+
+    /// The memory of an Anima, without waking it up.
+    ///
+    /// # Errors
+    ///
+    /// [`AnimaError::UnknownAnima`], or when its directory cannot be used.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn memory(&self, name: &AnimaName) -> Result<Arc<dyn MemoryStore>, AnimaError> {
+        let dir = self.dir(name)?;
+        let options = memory_options(&self.settings, self.locale);
+        let memory = FileMemory::open(dir, self.zone, self.clock.clone(), options).await?;
+        Ok(Arc::new(memory))
+    }
+
+    /// Wakes an Anima up, or gives the one that is awake.
+    ///
+    /// # Errors
+    ///
+    /// [`AnimaError::UnknownAnima`] with near names, [`AnimaError::Held`] when another process has it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn resident(&self, name: &AnimaName) -> Result<Resident, AnimaError> {
+        let mut residents = self.residents.lock().await;
+        if let Some(resident) = residents.get(name) {
+            return Ok(resident.clone());
+        }
+        let dir = self.dir(name)?;
+        let memory = self.memory(name).await?;
+        let parts = Parts {
+            home: AnimaHome::open(dir.clone(), self.zone, self.clock.clone()).with_locale(self.locale),
+            memory: memory.clone(),
+            engines: self.engines.clone(),
+            gate: self.gate(&dir, &memory),
+            choices: Arc::new(FileChoices::new(self.data.clone(), name.clone())),
+            ids: self.ids.clone(),
+            post: None,
+            tasks: None,
+            holder: format!("pid {}", std::process::id()),
+        };
+        let anima: Arc<dyn Anima> = Arc::new(DigitalAnima::open(parts).await?);
+        let resident = Resident { anima, memory, dir };
+        residents.insert(name.clone(), resident.clone());
+        Ok(resident)
+    }
+
+    /// What the gate would say to a call, without making it.
+    ///
+    /// # Errors
+    ///
+    /// [`AnimaError::UnknownAnima`], or when its directory cannot be used.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn decide(
+        &self,
+        name: &AnimaName,
+        tool: &ToolName,
+        args: &serde_json::Value,
+        trigger: TriggerKind,
+    ) -> Result<Decision, AnimaError> {
+        let dir = self.dir(name)?;
+        let memory = self.memory(name).await?;
+        let cx = ToolContext {
+            anima: name.clone(),
+            turn: self.ids.turn(),
+            call: self.ids.call(),
+            trigger,
+            thread: ThreadId::main(),
+            locale: self.locale,
+            floor: Origin::human(),
+            deadline: self.clock.now(),
+            cancel: CancellationToken::new(),
+            progress: mpsc::channel(1).0,
+        };
+        Ok(self.gate(&dir, &memory).decide(tool, args, &cx))
+    }
+
+    /// What the owner of an Anima allows it.
+    ///
+    /// # Errors
+    ///
+    /// [`AnimaError::UnknownAnima`].
+    pub fn permissions(&self, name: &AnimaName) -> Result<EffectiveTable, AnimaError> {
+        Ok(self.hands.permissions(&self.dir(name)?).table())
+    }
+
+    /// How far the kernel holds a command.
+    pub fn sandbox_strength(&self) -> Enforced {
+        self.hands.strength()
+    }
+
+    /// Where the weights of the embedder are, when they are here.
+    pub fn weights(&self) -> Option<PathBuf> {
+        let model = self.settings.rag.embedding_model.rsplit('/').next().unwrap_or_default();
+        weights::find(&self.data.weights(), model, None).ok()
+    }
+
+    /// The tools of an Anima behind its owner's rules.
+    fn gate(&self, dir: &AnimaDir, memory: &Arc<dyn MemoryStore>) -> Gate {
+        let permissions = self.hands.permissions(dir);
+        let mut tools = animaworks_tools::memory_tools(memory, self.locale);
+        tools.extend(self.hands.tools(&permissions, self.locale));
+        tools.extend(self.tools.iter().cloned());
+        Gate::new(tools, permissions)
+    }
+
+    fn dir(&self, name: &AnimaName) -> Result<AnimaDir, AnimaError> {
+        let dir = self.data.anima(name);
+        if dir.root().is_dir() {
+            return Ok(dir);
+        }
+        let names = self.names()?;
+        let near = animaworks_core::gate::near(name.as_str(), names.iter().map(AnimaName::as_str), 3);
+        Err(AnimaError::UnknownAnima { name: name.to_string(), near })
+    }
+}
+
+#[async_trait]
+impl Host for InProcess {
+    async fn anima(&self, name: &AnimaName) -> Result<Arc<dyn Anima>, AnimaError> {
+        Ok(self.resident(name).await?.anima)
+    }
+
+    async fn set_enabled(&self, name: &AnimaName, on: bool) -> Result<(), AnimaError> {
+        animaworks_core::config::Status::set(&self.dir(name)?, "enabled", Some(on.into()))?;
+        Ok(())
+    }
+
+    async fn restart(&self, name: &AnimaName) -> Result<(), AnimaError> {
+        if let Some(resident) = self.residents.lock().await.remove(name) {
+            resident.close().await?;
+        }
+        self.resident(name).await?;
+        Ok(())
+    }
+
+    async fn reload(&self, name: &AnimaName) -> Result<(), AnimaError> {
+        // settings are read again at every turn; what could not be read is said now
+        let models = Models::load(&self.data, &self.settings);
+        AnimaSettings::load(&self.data, name, &self.settings, &models)?;
+        Ok(())
+    }
+}
+
+/// What the configuration says about memory.
+fn memory_options(settings: &Settings, locale: Locale) -> MemoryOptions {
+    let priming = &settings.priming;
+    let mut options = MemoryOptions::default();
+    options.locale = locale;
+    options.budgets.dynamic = priming.dynamic_budget;
+    options.budgets.greeting = priming.budget_greeting;
+    options.budgets.question = priming.budget_question;
+    options.budgets.request = priming.budget_request;
+    options.budgets.heartbeat = priming.budget_heartbeat;
+    options.budgets.heartbeat_share = priming.heartbeat_context_pct as f32;
+    options
+}
+
+/// Now, in the zone that `settings` name.
+pub fn now(settings: &Settings) -> DateTime<Tz> {
+    let clock: &dyn Clock = &SystemClock::new();
+    clock.now_in(settings.system.zone())
+}

@@ -1,0 +1,77 @@
+//! The engines of an organisation, with its keys.
+
+use std::sync::{Arc, OnceLock};
+
+use animaworks_core::{
+    Clock, DataDir, Fault, Locale,
+    config::{Credentials, Env, ModelCredential, Settings},
+    executor::ExecutorSource,
+    ids::IdSource,
+    seams::{Body, HttpTransport, TransportError},
+};
+use animaworks_exec::{
+    autonomous::Line,
+    local::LocalEngines,
+    provider::Learned,
+    resolve::{Engines, Maker},
+    retry::RetryPolicy,
+    transport::{Transport, TransportOptions},
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+
+/// All engines this program has.
+pub(super) fn engines(
+    env: &Env,
+    data: &DataDir,
+    settings: &Settings,
+    locale: Locale,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
+) -> Arc<dyn ExecutorSource> {
+    let line = Line {
+        transport: Arc::new(OnDemand { transport: OnceLock::new(), clock: clock.clone() }),
+        clock: clock.clone(),
+        ids: ids.clone(),
+        learned: Arc::new(Learned::default()),
+        retry: RetryPolicy { retries: settings.server.llm_num_retries, ..RetryPolicy::default() },
+    };
+    let local = LocalEngines::new(data.weights(), locale, clock.clone(), settings.system.zone());
+    let local: Maker = Arc::new(move |model| local.executor(model));
+    let (data, env) = (data.clone(), env.clone());
+    let keys = Arc::new(move |name: &str| keys(&data, &env, name));
+    Arc::new(Engines { line, keys, local, programs: None })
+}
+
+/// What is known under the name of a credential now. A file that cannot be read leaves the environment's keys.
+fn keys(data: &DataDir, env: &Env, name: &str) -> ModelCredential {
+    let loaded = Settings::load(data).and_then(|settings| Credentials::load(data, &settings, env));
+    match loaded {
+        Ok(credentials) => credentials.model(name),
+        Err(error) => {
+            tracing::error!(code = error.code(), %error, "keys cannot be read");
+            ModelCredential::default()
+        }
+    }
+}
+
+/// A transport that is made when the first turn needs it: TLS costs megabytes that most Animas never use.
+#[derive(Debug)]
+struct OnDemand {
+    transport: OnceLock<Transport>,
+    clock: Arc<dyn Clock>,
+}
+
+#[async_trait]
+impl HttpTransport for OnDemand {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
+        let transport = match self.transport.get() {
+            Some(transport) => transport,
+            None => {
+                let made = Transport::open(TransportOptions::default(), self.clock.clone())?;
+                self.transport.get_or_init(|| made)
+            }
+        };
+        transport.send(request).await
+    }
+}
