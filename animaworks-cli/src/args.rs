@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Credential(Credential),
     Doctor(Doctor),
     Completions(Completions),
+    #[command(subcommand, hide = true)]
+    Internal(Internal),
 }
 
 #[derive(Debug, Args)]
@@ -94,6 +96,9 @@ pub(crate) enum Anima {
         local: bool,
     },
     Info {
+        anima: String,
+    },
+    Permissions {
         anima: String,
     },
     SetModel {
@@ -154,8 +159,6 @@ pub(crate) enum Models {
 pub(crate) enum Config {
     Get {
         key: String,
-        #[arg(long)]
-        show_secrets: bool,
     },
     Set {
         key: String,
@@ -164,8 +167,6 @@ pub(crate) enum Config {
     List {
         #[arg(long, value_name = "SECTION")]
         section: Option<String>,
-        #[arg(long)]
-        show_secrets: bool,
     },
     Validate,
 }
@@ -217,4 +218,16 @@ pub(crate) enum Shell {
     Bash,
     Zsh,
     Fish,
+}
+
+/// What other programs and Animas call; people rarely do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Internal {
+    CheckPermissions {
+        #[arg(long)]
+        anima: String,
+        tool: String,
+        #[arg(value_name = "JSON")]
+        arguments: Option<String>,
+    },
 }

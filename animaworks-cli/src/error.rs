@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use animaworks_core::{ErrorKind, Fault, Locale};
+use animaworks_core::{ErrorKind, Fault, Locale, t};
+use clap::error::{ContextKind, ErrorKind as ClapKind};
 
 /// What ended a command.
 #[derive(Debug)]
@@ -59,3 +60,45 @@ impl<F: Fault + 'static> From<F> for CliError {
 }
 
 pub(crate) type CliResult<T = ()> = Result<T, CliError>;
+
+/// Arguments that cannot be understood, in the reader's language; help and version are not errors.
+pub(crate) fn usage(error: &clap::Error, locale: Locale, json: bool) -> ExitCode {
+    if matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion) {
+        return match crate::ui::piece(&error.render().to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => error.report(locale, json),
+        };
+    }
+    let part = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (arg, value) = (part(ContextKind::InvalidArg), part(ContextKind::InvalidValue));
+    let message = match error.kind() {
+        ClapKind::UnknownArgument => t!(locale, "cli.usage.unknown_argument", arg = arg),
+        ClapKind::InvalidSubcommand => {
+            t!(locale, "cli.usage.unknown_command", command = part(ContextKind::InvalidSubcommand))
+        }
+        ClapKind::MissingRequiredArgument => t!(locale, "cli.usage.missing_argument", arg = arg),
+        ClapKind::MissingSubcommand | ClapKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            t!(locale, "cli.usage.missing_command")
+        }
+        ClapKind::InvalidValue | ClapKind::ValueValidation if value.is_empty() => {
+            t!(locale, "cli.usage.missing_value", arg = arg)
+        }
+        ClapKind::InvalidValue | ClapKind::ValueValidation => {
+            t!(locale, "cli.usage.invalid_value", arg = arg, value = value, valid = part(ContextKind::ValidValue))
+        }
+        ClapKind::ArgumentConflict => {
+            t!(locale, "cli.usage.conflict", arg = arg, other = part(ContextKind::PriorArg))
+        }
+        ClapKind::TooManyValues | ClapKind::TooFewValues | ClapKind::WrongNumberOfValues => {
+            t!(locale, "cli.usage.value_count", arg = arg)
+        }
+        _ => t!(locale, "cli.usage.other"),
+    };
+    let suggested = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let near = suggested.into_iter().map(part).find(|text| !text.is_empty());
+    let hint = match near {
+        Some(near) => t!(locale, "cli.usage.near", near = near),
+        None => t!(locale, "cli.usage.see_help"),
+    };
+    CliError::said(ErrorKind::InvalidRequest, message).with_hint(hint).report(locale, json)
+}

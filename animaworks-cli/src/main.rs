@@ -1,12 +1,18 @@
 //! The `animaworks` command: arguments in, printing out, nothing else.
 
-use clap::Parser;
+mod args;
+mod commands;
+mod context;
+mod error;
+mod ui;
 
-/// Persons made of software.
-#[derive(Debug, Parser)]
-#[command(name = "animaworks", version)]
-struct Arguments {}
+use std::process::ExitCode;
 
-fn main() {
-    Arguments::parse();
+fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args_os().collect();
+    // every confined child starts through here, so it comes before anything that costs time
+    if args.get(1).is_some_and(|arg| arg == "internal") && args.get(2).is_some_and(|arg| arg == "confine") {
+        return animaworks_tools::sandbox::helper::main(args.into_iter().skip(1));
+    }
+    context::run(args)
 }

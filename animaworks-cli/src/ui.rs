@@ -2,6 +2,7 @@
 
 pub(crate) mod progress;
 pub(crate) mod prompt;
+pub(crate) mod repl;
 pub(crate) mod style;
 pub(crate) mod table;
 
@@ -26,8 +27,7 @@ pub(crate) fn piece(text: &str) -> CliResult {
 
 /// Prints data for programs.
 pub(crate) fn json<T: Serialize>(value: &T) -> CliResult {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| CliError::Output(std::io::Error::other(error)))?;
+    let text = serde_json::to_string_pretty(value).map_err(|error| CliError::Output(std::io::Error::other(error)))?;
     line(text)
 }
 

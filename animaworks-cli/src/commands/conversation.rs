@@ -40,7 +40,8 @@ impl Conversation {
     pub(crate) async fn say(&mut self, text: &str) -> CliResult<&Turn> {
         let message = Message::human(&self.from, text).in_thread(self.thread.clone());
         let mut events = self.anima.converse(message).await?;
-        let mut seen = Seen { locale: self.locale, verbose: self.verbose, streaming: self.streaming, ..Seen::default() };
+        let mut seen =
+            Seen { locale: self.locale, verbose: self.verbose, streaming: self.streaming, ..Seen::default() };
         let mut asked_to_stop = false;
         loop {
             tokio::select! {
@@ -76,7 +77,9 @@ impl Conversation {
                     None => said,
                 })
             }
-            (CycleAction::Cancelled, _) => Err(CliError::said(ErrorKind::Cancelled, t!(self.locale, "cli.chat.stopped"))),
+            (CycleAction::Cancelled, _) => {
+                Err(CliError::said(ErrorKind::Cancelled, t!(self.locale, "cli.chat.stopped")))
+            }
             _ => Ok(()),
         }
     }
@@ -105,7 +108,9 @@ impl Seen {
                 self.sources = sources;
                 self.recall_ms = took_ms;
             }
-            LifeEvent::ToolStarted { name, detail, .. } => self.aside(&t!(self.locale, "cli.chat.tool", name = name, detail = detail))?,
+            LifeEvent::ToolStarted { name, detail, .. } => {
+                self.aside(&t!(self.locale, "cli.chat.tool", name = name, detail = detail))?;
+            }
             LifeEvent::ToolEnded { name, is_error: true, summary, .. } => {
                 self.aside(&t!(self.locale, "cli.chat.tool_failed", name = name, summary = summary))?;
             }
@@ -113,7 +118,9 @@ impl Seen {
                 self.aside(&t!(self.locale, "cli.chat.retrying", attempt = attempt, of = max_attempts))?;
             }
             LifeEvent::Compressing(true) => self.aside(&t!(self.locale, "cli.chat.compressing"))?,
-            LifeEvent::Degraded(part) => self.aside(&t!(self.locale, "cli.chat.degraded", part = part.part, why = part.why))?,
+            LifeEvent::Degraded(part) => {
+                self.aside(&t!(self.locale, "cli.chat.degraded", part = part.part, why = part.why))?;
+            }
             LifeEvent::Done(report) => {
                 if self.streaming && self.in_line {
                     ui::piece("\n")?;

@@ -20,7 +20,7 @@ pub(crate) enum Typed {
 
 /// The line editor and its history file.
 pub(crate) struct Editor {
-    editor: DefaultEditor,
+    lines: DefaultEditor,
     history: PathBuf,
     prompt: String,
 }
@@ -33,19 +33,19 @@ impl Editor {
         if history.exists() {
             editor.load_history(&history).log_err("read the history of the conversation");
         }
-        Ok(Self { editor, history, prompt: t!(locale, "cli.chat.prompt", name = name) })
+        Ok(Self { lines: editor, history, prompt: t!(locale, "cli.chat.prompt", name = name) })
     }
 
     /// Waits for a line. Blocks; the editor comes back with it.
     pub(crate) async fn read(mut self) -> CliResult<(Self, Typed)> {
         let read = move || {
-            let typed = match self.editor.readline(&self.prompt) {
+            let typed = match self.lines.readline(&self.prompt) {
                 Ok(line) => Typed::Line(line),
                 Err(ReadlineError::Interrupted) => Typed::Interrupt,
                 Err(ReadlineError::Eof) => Typed::End,
                 Err(error) => return Err(failed(error)),
             };
-            self.editor.save_history(&self.history).log_err("save the history of the conversation");
+            self.lines.save_history(&self.history).log_err("save the history of the conversation");
             Ok((self, typed))
         };
         tokio::task::spawn_blocking(read).await.map_err(|error| CliError::Output(std::io::Error::other(error)))?

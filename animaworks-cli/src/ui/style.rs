@@ -46,6 +46,7 @@ impl Paint {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "a terminal is painted before anything else is known")]
 fn wanted() -> bool {
     // https://no-color.org: set and not empty means no colour
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())

@@ -1,6 +1,6 @@
 //! Tables that keep their columns in Japanese, too.
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table, TableStyle};
 
 use super::line;
 use crate::error::CliResult;
@@ -8,7 +8,8 @@ use crate::error::CliResult;
 /// Prints rows under their headings.
 pub(crate) fn print(headings: &[String], rows: Vec<Vec<String>>) -> CliResult {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(headings);
+    *table.style_mut() = TableStyle::new();
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_header(headings);
     for row in rows {
         table.add_row(row);
     }

@@ -1,0 +1,35 @@
+//! One file per command. Each takes what it needs, prints what it found, and returns.
+
+mod anima;
+mod chat;
+mod completions;
+mod config;
+mod conversation;
+mod credential;
+mod demo;
+mod doctor;
+mod index;
+mod init;
+mod internal;
+mod memory;
+mod models;
+
+use crate::{args::Command, context::Cx, error::CliResult};
+
+/// Runs a command.
+pub(crate) fn run(cx: &Cx, command: Command) -> CliResult {
+    match command {
+        Command::Init(args) => init::run(cx, args),
+        Command::Demo(args) => demo::run(cx, args),
+        Command::Chat(args) => chat::run(cx, args),
+        Command::Anima(command) => anima::run(cx, command),
+        Command::Models(command) => models::run(cx, command),
+        Command::Config(command) => config::run(cx, command),
+        Command::Index(args) => index::run(cx, args),
+        Command::Memory(command) => memory::run(cx, command),
+        Command::Credential(command) => credential::run(cx, command),
+        Command::Doctor(args) => doctor::run(cx, args),
+        Command::Completions(args) => completions::run(cx, args),
+        Command::Internal(command) => internal::run(cx, command),
+    }
+}

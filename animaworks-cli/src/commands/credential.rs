@@ -1,0 +1,35 @@
+//! `credential add NAME`: a key goes in unseen and is never shown again.
+
+use animaworks_core::{ErrorKind, config::ConfigFile, t};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    args::Credential,
+    context::Cx,
+    error::{CliError, CliResult},
+    ui,
+};
+
+pub(super) fn run(cx: &Cx, command: Credential) -> CliResult {
+    let Credential::Add { name } = command;
+    cx.initialised()?;
+    let key = ui::prompt::secret(&t!(cx.locale, "cli.credential.ask", name = name))?;
+    if key.trim().is_empty() {
+        return Err(CliError::said(ErrorKind::InvalidRequest, t!(cx.locale, "cli.credential.empty")));
+    }
+    ConfigFile::edit(&cx.data, |config| {
+        let credentials = config.entry("credentials").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(credentials) = credentials.as_object_mut() {
+            let entry = credentials.entry(name.as_str()).or_insert_with(|| Value::Object(Map::new()));
+            if let Some(entry) = entry.as_object_mut() {
+                entry.entry("type").or_insert_with(|| Value::from("api_key"));
+                entry.insert("api_key".to_owned(), Value::from(key.trim()));
+            }
+        }
+    })?;
+    if cx.json {
+        return ui::json(&json!({ "credential": name, "file": cx.data.config() }));
+    }
+    ui::note(t!(cx.locale, "cli.credential.saved", name = name, file = cx.data.config().display()));
+    Ok(())
+}
