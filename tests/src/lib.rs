@@ -2,3 +2,4 @@
 
 pub mod gated_sse;
 pub mod llm_server;
+pub mod program;

@@ -1,5 +1,6 @@
 //! The developers' own helper: `cargo xtask ci | test | tidy | …`. It has no dependencies.
 
+mod embedding;
 mod gguf;
 mod shell;
 mod tidy;
@@ -14,6 +15,8 @@ cargo xtask COMMAND
   test    install what the tests need, run every test there is
   tidy    the rules no compiler knows
   gguf    fetch the small language model that tests read, and say where it is
+  embedding  build a program outside the workspace over the packaged crates
+  coverage   lines of core that its tests reach (at least 70 %)
 ";
 
 fn main() -> ExitCode {
@@ -23,6 +26,8 @@ fn main() -> ExitCode {
         ["test"] => shell::test(),
         ["tidy"] => tidy::run(),
         ["gguf"] => gguf::fetch().map(|path| println!("{}", path.display())),
+        ["embedding"] => embedding::run(),
+        ["coverage"] => shell::coverage(),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);

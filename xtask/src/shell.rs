@@ -1,7 +1,9 @@
 //! Runs the steps of CI, each with its time.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read},
+    path::Path,
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -52,6 +54,8 @@ fn docs() -> Result<(), String> {
 /// Every test there is, and a plain total line at the end.
 pub fn test() -> Result<(), String> {
     crate::weights::fetch();
+    // the whole-system tests drive the real program
+    run("cargo", &["build", "--profile", "ci", "--locked", "--workspace", "--bins", "--examples"])?;
     let mut total = Total::default();
     total.run(&["test", "--profile", "ci", "--locked", "--workspace", "--doc"])?;
     let nextest = Command::new("cargo").args(["nextest", "--version"]).output().is_ok_and(|out| out.status.success());
@@ -61,7 +65,49 @@ pub fn test() -> Result<(), String> {
         let kinds = ["--lib", "--bins", "--tests", "--examples", "--no-fail-fast"];
         total.run(&[&["test", "--profile", "ci", "--locked", "--workspace"], kinds.as_slice()].concat())?;
     }
+    total.step("examples", examples);
+    total.step("embedding", crate::embedding::run);
     total.close()
+}
+
+/// Every example runs to its end.
+fn examples() -> Result<(), String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent directory")?;
+    let dir = root.join("examples/examples");
+    let entries = fs::read_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    for name in names {
+        run(
+            "cargo",
+            &["run", "--quiet", "--profile", "ci", "--locked", "-p", "animaworks-examples", "--example", &name],
+        )?;
+    }
+    Ok(())
+}
+
+/// How much of core its own tests reach; less than 70 % of its lines is a failure.
+pub fn coverage() -> Result<(), String> {
+    let there = Command::new("cargo").args(["tarpaulin", "--version"]).output().is_ok_and(|out| out.status.success());
+    if !there {
+        run("cargo", &["install", "--locked", "cargo-tarpaulin"])?;
+    }
+    let args = [
+        "tarpaulin",
+        "--engine",
+        "ptrace",
+        "-p",
+        "animaworks-core",
+        "--lib",
+        "--fail-under",
+        "70",
+        "--include-files",
+        "animaworks-core/src/*",
+    ];
+    run("cargo", &args)
 }
 
 /// The tests of several runs, counted from what the runners print.
@@ -93,6 +139,17 @@ impl Total {
             return Ok(());
         }
         Err(format!("{command:?} failed: {status}"))
+    }
+
+    /// A step that is one test of its own.
+    fn step(&mut self, name: &str, work: fn() -> Result<(), String>) {
+        match work() {
+            Ok(()) => self.passed += 1,
+            Err(problem) => {
+                eprintln!("{name} failed: {problem}");
+                self.failed += 1;
+            }
+        }
     }
 
     /// Reads the closing line of libtest or nextest.
