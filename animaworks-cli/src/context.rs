@@ -21,7 +21,7 @@ use clap::FromArgMatches;
 use crate::{
     args::{Cli, Global, localized},
     commands,
-    error::{CliError, CliResult, usage},
+    error::{CliError, CliResult, Voice, usage},
     ui,
 };
 
@@ -41,22 +41,24 @@ pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
     let (lang, dir) = (early(&args, "--lang"), early(&args, "--data-dir"));
     let locale = language(&env, lang.as_ref().and_then(|lang| lang.to_str()), dir.as_ref().map(Path::new));
     let json = args.iter().any(|arg| arg == "--json");
+    let flag = dir.as_ref().map(|dir| format!("--data-dir {} ", quoted(Path::new(dir)))).unwrap_or_default();
+    let voice = Voice { locale, json, flag };
     let mut command = localized(locale);
     let cli = match command.try_get_matches_from_mut(args).and_then(|mut found| Cli::from_arg_matches_mut(&mut found)) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, locale, json),
+        Err(error) => return usage(&error, &voice),
     };
     let Cli { global, command: Some(chosen) } = cli else {
         return match ui::piece(&command.render_help().to_string()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => error.report(locale, json),
+            Err(error) => error.report(&voice),
         };
     };
     let cx = Cx::new(env, &global, locale);
     trace(&cx.env);
     match commands::run(&cx, chosen) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(locale, json),
+        Err(error) => error.report(&voice),
     }
 }
 
@@ -131,6 +133,11 @@ impl Cx {
         if self.is_python_home() && !self.json {
             ui::note(t!(self.locale, "cli.python_home", flag = self.flag));
         }
+    }
+
+    /// How errors of a conversation are told.
+    pub(crate) fn voice(&self) -> Voice {
+        Voice { locale: self.locale, json: false, flag: self.flag.clone() }
     }
 
     /// `config.json`.

@@ -5,6 +5,23 @@ use std::process::ExitCode;
 use animaworks_core::{ErrorKind, Fault, Locale, t};
 use clap::error::{ContextKind, ErrorKind as ClapKind};
 
+/// How errors are told.
+#[derive(Debug, Clone)]
+pub(crate) struct Voice {
+    pub(crate) locale: Locale,
+    pub(crate) json: bool,
+    /// `--data-dir DIR ` when it was given: what we tell people to type must work as typed.
+    pub(crate) flag: String,
+}
+
+impl Voice {
+    /// A hint whose commands name the data directory that this command was given.
+    pub(crate) fn typed(&self, hint: &str) -> String {
+        let command = format!("animaworks {}", self.flag);
+        if hint.contains(&command) { hint.to_owned() } else { hint.replace("animaworks ", &command) }
+    }
+}
+
 /// What ended a command.
 #[derive(Debug)]
 pub(crate) enum CliError {
@@ -36,7 +53,7 @@ impl CliError {
     }
 
     /// Prints it on standard error and gives the exit code.
-    pub(crate) fn report(self, locale: Locale, json: bool) -> ExitCode {
+    pub(crate) fn report(self, voice: &Voice) -> ExitCode {
         let (kind, code, message, hint) = match self {
             // a reader that has seen enough is not an error (STYLE E7)
             Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
@@ -44,11 +61,12 @@ impl CliError {
             Self::Said { kind, message, hint } => (kind, kind.as_str().to_owned(), message, hint),
             Self::Fault(fault) => {
                 tracing::debug!(error = %animaworks_core::error::chain(fault.as_ref()), "command failed");
-                let said = fault.explain(locale);
+                let said = fault.explain(voice.locale);
                 (fault.kind(), fault.code().to_owned(), said.message, said.hint)
             }
         };
-        crate::ui::complain(locale, json, &code, &message, hint.as_deref());
+        let hint = hint.map(|hint| voice.typed(&hint));
+        crate::ui::complain(voice.locale, voice.json, &code, &message, hint.as_deref());
         ExitCode::from(kind.exit_code())
     }
 }
@@ -62,11 +80,12 @@ impl<F: Fault + 'static> From<F> for CliError {
 pub(crate) type CliResult<T = ()> = Result<T, CliError>;
 
 /// Arguments that cannot be understood, in the reader's language; help and version are not errors.
-pub(crate) fn usage(error: &clap::Error, locale: Locale, json: bool) -> ExitCode {
+pub(crate) fn usage(error: &clap::Error, voice: &Voice) -> ExitCode {
+    let locale = voice.locale;
     if matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion) {
         return match crate::ui::piece(&error.render().to_string()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => error.report(locale, json),
+            Err(error) => error.report(voice),
         };
     }
     let part = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
@@ -100,5 +119,5 @@ pub(crate) fn usage(error: &clap::Error, locale: Locale, json: bool) -> ExitCode
         Some(near) => t!(locale, "cli.usage.near", near = near),
         None => t!(locale, "cli.usage.see_help"),
     };
-    CliError::said(ErrorKind::InvalidRequest, message).with_hint(hint).report(locale, json)
+    CliError::said(ErrorKind::InvalidRequest, message).with_hint(hint).report(voice)
 }

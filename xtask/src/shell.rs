@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -54,9 +54,10 @@ fn docs() -> Result<(), String> {
 /// Every test there is, and a plain total line at the end.
 pub fn test() -> Result<(), String> {
     crate::weights::fetch();
+    let gguf = crate::gguf::fetch().map_err(|problem| eprintln!("gguf: {problem}; tests that need it are skipped"));
     // the whole-system tests drive the real program
     run("cargo", &["build", "--profile", "ci", "--locked", "--workspace", "--bins", "--examples"])?;
-    let mut total = Total::default();
+    let mut total = Total { gguf: gguf.ok(), ..Total::default() };
     total.run(&["test", "--profile", "ci", "--locked", "--workspace", "--doc"])?;
     let nextest = Command::new("cargo").args(["nextest", "--version"]).output().is_ok_and(|out| out.status.success());
     if nextest {
@@ -116,12 +117,17 @@ struct Total {
     passed: u64,
     failed: u64,
     skipped: u64,
+    /// The small language model, when it could be fetched.
+    gguf: Option<PathBuf>,
 }
 
 impl Total {
     /// Runs cargo, shows what it prints and counts. Failing tests are counted; a run that counts nothing and fails is an error.
     fn run(&mut self, args: &[&str]) -> Result<(), String> {
         let mut command = cargo(args);
+        if let Some(gguf) = &self.gguf {
+            command.env("ANIMAWORKS_TEST_GGUF", gguf);
+        }
         eprintln!("$ {command:?}");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.map_err(|error| format!("{command:?}: {error}"))?;

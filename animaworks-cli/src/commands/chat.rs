@@ -137,7 +137,7 @@ pub(super) async fn talk(cx: &Cx, host: &InProcess, resident: &Resident, from: &
             Err(CliError::Output(error)) => return Err(CliError::Output(error)),
             // a conversation goes on after an error
             Err(error) => {
-                error.report(cx.locale, false);
+                error.report(&cx.voice());
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use animaworks_core::{
     Anima, CycleReport, ErrorKind, LifeEvent, Locale, Message, Scope, ThreadId,
     anima::{CycleAction, RecalledSource},
+    i18n::fill,
     t,
 };
 use futures_util::StreamExt;
@@ -66,6 +67,11 @@ impl Conversation {
         }
     }
 
+    /// A hint that names this Anima.
+    fn named(&self, hint: &str) -> String {
+        fill(hint, &[("anima", self.anima.name().as_str())])
+    }
+
     /// The error of the last turn, as the command's own.
     pub(crate) fn outcome(&self) -> CliResult {
         let Some(turn) = &self.last else { return Ok(()) };
@@ -73,7 +79,7 @@ impl Conversation {
             (CycleAction::Error, Some(error)) => {
                 let said = CliError::said(error.kind, &error.message);
                 Err(match &error.hint {
-                    Some(hint) => said.with_hint(hint),
+                    Some(hint) => said.with_hint(self.named(hint)),
                     None => said,
                 })
             }

@@ -13,5 +13,8 @@ pub(crate) fn print(headings: &[String], rows: Vec<Vec<String>>) -> CliResult {
     for row in rows {
         table.add_row(row);
     }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
     line(table.lines().map(|text| text.trim_end().to_owned()).collect::<Vec<_>>().join("\n"))
 }
