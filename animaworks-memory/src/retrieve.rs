@@ -335,8 +335,10 @@ impl<'a> Files<'a> {
         if !plan::is_same_words(&text, doc.words) {
             return None;
         }
+        // a line that says where it comes from is only doubted when its file says something else
         let origin = match directory.origins.value(doc.origin) {
-            Some(own) => own.joined(&or_place(&source.origin, source)),
+            Some(own) if source.origin == Origin::default() => own.clone(),
+            Some(own) => own.joined(&source.origin),
             None => or_place(&source.origin, source),
         };
         let trust = origin.trust().min(Trust::Trusted);
@@ -356,8 +358,8 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Where a file's words come from when it does not say: what is shipped comes from the framework, records of
-/// what was said say it themselves, and the rest is unknown.
+/// Where a file's words come from when it does not say: what is shipped comes from the framework, the rest was
+/// written by the Anima itself or its owner. What came from outside is marked when it is written.
 fn or_place(origin: &Origin, source: &Source) -> Origin {
     if *origin != Origin::default() {
         return origin.clone();
@@ -365,7 +367,7 @@ fn or_place(origin: &Origin, source: &Source) -> Origin {
     match source.kind {
         Kind::CommonKnowledge if source.path.starts_with("common_knowledge/") => Origin::system(),
         Kind::Skills if source.path.starts_with("common_skills/") => Origin::system(),
-        _ => Origin::default(),
+        _ => Origin::anima(),
     }
 }
 

@@ -110,7 +110,8 @@ impl Lexical {
         let unit = f64::from(UNIT);
         let mean = self.sum as f64 / unit / count;
         let variance = (self.squares as f64 / unit / unit / count - mean * mean).max(0.0);
-        (mean, variance.sqrt() + 1e-9)
+        // where few places are asked they hardly differ, and a hair's breadth is not a distance
+        (mean, variance.sqrt().max(0.1))
     }
 
     /// The best chunks with a score, best first; equal scores by path and place.

@@ -471,3 +471,14 @@ fn check_stands(file: &Path, hit: &animaworks_core::Hit) {
     let there = lines[hit.line as usize - 1..hit.end_line as usize].join("\n");
     assert_eq!(there, hit.text, "{}:{}", hit.path, hit.line);
 }
+
+#[tokio::test]
+async fn expecting_nothing_creates_and_never_replaces() {
+    let home = Home::new(&[("knowledge/a.md", "old\n")]);
+    let memory = home.open().await;
+    let expecting =
+        |to: &str| MemoryWrite { expect: Some(animaworks_core::memory::Etag::absent()), ..write(to, "new\n") };
+    memory.write(expecting("knowledge/b.md")).await.unwrap();
+    assert!(matches!(memory.write(expecting("knowledge/a.md")).await, Err(MemoryError::Changed { .. })));
+    assert!(matches!(memory.write(expecting("knowledge/b.md")).await, Err(MemoryError::Changed { .. })));
+}

@@ -35,7 +35,7 @@ impl Inner {
             Err(error) => return Err(FileError::io("read", &located.file, error).into()),
         };
         if let Some(expected) = &write.expect
-            && Etag::of(before.as_deref().unwrap_or_default()) != *expected
+            && before.as_deref().map_or_else(Etag::absent, Etag::of) != *expected
         {
             let current = crate::index::plan::text_of(before.as_deref().unwrap_or_default());
             return Err(MemoryError::Changed { path: write.path, current: current.chars().take(SHOWN).collect() });

@@ -9,6 +9,7 @@
 )]
 
 mod architecture;
+mod engines;
 mod first_conversation;
 mod kill;
 mod python_home;
