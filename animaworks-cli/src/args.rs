@@ -153,6 +153,9 @@ pub(crate) enum Models {
     Info {
         model: String,
     },
+    Fetch {
+        model: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -90,6 +90,11 @@ const ANTHROPIC_COMPATIBLE: &str = "https://api.anthropic.com/v1";
 /// The first engine that can answer: a key (asked about once), a local server, a model on disk, memory alone.
 fn engine(cx: &Cx, args: &Demo) -> CliResult<Engine> {
     if let Some(model) = &args.engine {
+        // a hub id that is not here yet is fetched first
+        let id = model.strip_prefix("local/").filter(|id| id.contains('/') && !id.starts_with('/'));
+        if id.is_some_and(|id| !cx.data.weights().join(id.split(':').next().unwrap_or(id)).is_dir()) {
+            super::models::fetch(cx, model)?;
+        }
         return Ok(Engine { model: model.clone(), credential: None, why: t!(cx.locale, "cli.demo.why_asked") });
     }
     let settings = animaworks_core::config::Settings::load(&cx.data)?;

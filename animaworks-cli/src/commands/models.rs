@@ -19,6 +19,7 @@ pub(super) fn run(cx: &Cx, command: Models) -> CliResult {
         Models::List { mode } => list(cx, mode.as_deref()),
         Models::Show => show(cx),
         Models::Info { model } => info(cx, &model),
+        Models::Fetch { model } => fetch(cx, &model).map(drop),
     }
 }
 
@@ -159,4 +160,27 @@ pub(super) fn window_source(source: &WindowSource) -> String {
         WindowSource::BuiltIn(pattern) => format!("built in: {pattern}"),
         WindowSource::Fallback => "built in: *".to_owned(),
     }
+}
+
+/// Fetches a local model by its hub id, with a progress bar.
+#[cfg(feature = "hub")]
+pub(super) fn fetch(cx: &Cx, model: &str) -> CliResult<std::path::PathBuf> {
+    let bar = ui::progress::bytes(&t!(cx.locale, "cli.models.fetching", model = model));
+    let fetched = animaworks_exec::local::Hub::new(&cx.data.weights()).fetch(model, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let place = fetched?;
+    if cx.json {
+        ui::json(&json!({ "model": model, "file": place }))?;
+    } else {
+        ui::note(t!(cx.locale, "cli.models.fetched", model = model, file = place.display()));
+    }
+    Ok(place)
+}
+
+#[cfg(not(feature = "hub"))]
+pub(super) fn fetch(cx: &Cx, model: &str) -> CliResult<std::path::PathBuf> {
+    Err(CliError::said(ErrorKind::NotInstalled, t!(cx.locale, "cli.models.no_hub", model = model)))
 }

@@ -11,3 +11,13 @@ pub(crate) fn bar(total: u64, message: &str) -> ProgressBar {
     bar.set_message(message.to_owned());
     bar
 }
+
+/// A bar of bytes whose number becomes known later.
+#[cfg(feature = "hub")]
+pub(crate) fn bytes(message: &str) -> ProgressBar {
+    let bar = bar(0, message);
+    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {bytes}/{total_bytes} {eta}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
