@@ -1,5 +1,6 @@
 //! The developers' own helper: `cargo xtask ci | test | tidy | …`. It has no dependencies.
 
+mod coverage;
 mod embedding;
 mod gguf;
 mod shell;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["gguf"] => gguf::fetch().map(|path| println!("{}", path.display())),
         ["embedding"] => embedding::run(),
-        ["coverage"] => shell::coverage(),
+        ["coverage"] => coverage::run(),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);

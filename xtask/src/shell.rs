@@ -90,27 +90,6 @@ fn examples() -> Result<(), String> {
     Ok(())
 }
 
-/// How much of core its own tests reach; less than 70 % of its lines is a failure.
-pub fn coverage() -> Result<(), String> {
-    let there = Command::new("cargo").args(["tarpaulin", "--version"]).output().is_ok_and(|out| out.status.success());
-    if !there {
-        run("cargo", &["install", "--locked", "cargo-tarpaulin"])?;
-    }
-    let args = [
-        "tarpaulin",
-        "--engine",
-        "ptrace",
-        "-p",
-        "animaworks-core",
-        "--lib",
-        "--fail-under",
-        "70",
-        "--include-files",
-        "animaworks-core/src/*",
-    ];
-    run("cargo", &args)
-}
-
 /// The tests of several runs, counted from what the runners print.
 #[derive(Default)]
 struct Total {
