@@ -1,6 +1,6 @@
 //! The file tools: Read, Write, Edit, Grep, Glob, list_directory (exec spec §4.5, §5.3).
 //!
-//! They and the shell follow one rule, [`FileAccess`](crate::permission::FileAccess). What has been
+//! They and the shell follow one rule, [`FileAccess`]. What has been
 //! checked is what is opened: files are reached without following links, so that a
 //! link put in between cannot lead elsewhere.
 
