@@ -2,7 +2,7 @@
 //!
 //! [`build`] is a pure function of its inputs and never reads a log: what happened
 //! lately reaches it only as [`Priming`]. Which section appears for which trigger and
-//! window is one table ([`sections::TABLE`]); how much of each fits is [`fit`](self::fit)'s business.
+//! window is one table ([`sections::TABLE`]); how much of each fits is [`fit`]'s business.
 
 mod ask;
 mod fit;
