@@ -26,8 +26,9 @@ pub fn run() -> Result<(), String> {
         .args(["test", "--locked", "-p", "animaworks-core", "--lib", "--message-format=json-render-diagnostics"])
         .env("CARGO_TARGET_DIR", &target)
         .env("CARGO_INCREMENTAL", "0")
-        .env("RUSTFLAGS", "-C instrument-coverage")
-        .env("LLVM_PROFILE_FILE", profiles.join("%p-%m.profraw"))
+        // the packaged tools read names only as they are
+        .env("RUSTFLAGS", "-C instrument-coverage -C llvm-args=--enable-name-compression=false")
+        .env("LLVM_PROFILE_FILE", profiles.join("%p.profraw"))
         .current_dir(root);
     let output = said(&mut tests)?;
     let program = output
