@@ -103,7 +103,7 @@ pub trait Anima: Debug + Send + Sync {
     async fn shutdown(&self, grace: Duration) -> Result<(), AnimaError>;
 }
 
-impl dyn Anima {
+impl dyn Anima + '_ {
     /// Says something and looks at the answer.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ pub trait Clock: Debug + Send + Sync {
     fn hold(&self) -> Hold;
 }
 
-impl dyn Clock {
+impl dyn Clock + '_ {
     /// Waits for a span of time.
     ///
     /// # Cancel safety

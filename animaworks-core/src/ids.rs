@@ -183,7 +183,7 @@ pub trait IdSource: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Arc<str>;
 }
 
-impl dyn IdSource {
+impl dyn IdSource + '_ {
     /// A fresh turn.
     pub fn turn(&self) -> TurnId {
         TurnId(self.fresh())
