@@ -6,8 +6,11 @@ use animaworks_core::{
     Cue, MemoryError, Origin, ResultExt, Tokens, Trust,
     fs::{self, FileError, Jail},
     home::activity::{ActivityQuery, LoggedActivity, Room as ActivityRoom, render},
+    home::task_book::{FileTaskBook, Live, priming},
+    ids::RandomIds,
     memory::{PrimingChannel, PrimingSection},
     t,
+    task::Task,
     trigger::TriggerKind,
 };
 use chrono::Duration;
@@ -200,9 +203,15 @@ fn head_lines(lines: &[String], room: Tokens) -> String {
 }
 
 /// E: what is to be done.
-pub(crate) fn pending_tasks(inner: &Inner, _cue: &Cue, room: &Room) -> Result<Vec<PrimingSection>, MemoryError> {
-    let results = recent_results(inner)?;
-    let body = head_lines(&results, room.tasks);
+pub(crate) fn pending_tasks(inner: &Inner, cue: &Cue, room: &Room) -> Result<Vec<PrimingSection>, MemoryError> {
+    let dir = &inner.reading.dir;
+    let book = FileTaskBook::new(dir.data().clone(), inner.reading.zone, Arc::clone(&inner.clock), Arc::new(RandomIds));
+    let tasks = book.queue(dir.name()).list().map_err(|error| MemoryError::Other(Box::new(error)))?;
+    let live = |task: &Task| book.live(task).log_err("look after a delegated task").unwrap_or(Live::Unknown);
+    let owed = priming(&tasks, cue.now, cue.locale, room.tasks, &live);
+    let left = room.tasks.saturating_sub(Tokens::estimate(&owed) + Tokens(1));
+    let results = head_lines(&recent_results(inner)?, left);
+    let body = [owed, results].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
     Ok(vec![section(PrimingChannel::PendingTasks, body, Trust::Medium, Origin::default())])
 }
 
