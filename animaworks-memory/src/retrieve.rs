@@ -303,6 +303,19 @@ impl<'a> Files<'a> {
             .clone()
     }
 
+    /// A place as it is embedded: what it is about, and what it says.
+    pub(crate) fn passage(&mut self, directory: &Directory, id: ChunkId) -> Option<String> {
+        let doc = directory.doc(id)?;
+        let source = directory.source(doc.source)?;
+        let hit = self.hit(directory, source, doc, &Ranked { id, score: 0.0, parts: BTreeMap::new() })?;
+        let about = match directory.speakers.value(doc.speaker) {
+            Some(speaker) if !hit.text.contains(speaker.as_str()) => speaker.as_str(),
+            Some(_) => "",
+            None => source.title.as_str(),
+        };
+        Some(if about.is_empty() { hit.text } else { format!("{about}: {}", hit.text) })
+    }
+
     /// A place as it stands in its file now; `None` when the file is not as the index has it.
     pub(crate) fn hit(&mut self, directory: &Directory, source: &Source, doc: &Doc, one: &Ranked) -> Option<Hit> {
         let (root, rest) = sources::locate(&self.reading.dir, &source.path);

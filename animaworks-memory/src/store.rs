@@ -2,10 +2,16 @@
 
 mod access;
 mod index;
+mod meaning;
 mod rules;
 mod write;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use meaning::Meaning;
 
 use animaworks_core::{
     AnimaDir, Clock, Cue, Degraded, Indexed, Locale, MemoryError, MemoryFile, MemoryHealth, MemoryPath, MemoryStore,
@@ -15,14 +21,18 @@ use async_trait::async_trait;
 use chrono_tz::Tz;
 
 use crate::{
+    embed::Embedder,
     front::Front,
-    fuse::Fusion,
+    fuse::{Dense, Fusion},
     graph::build::PageGraph,
     index::{directory::Directory, plan::Reading, reader, schema::Database, sources::Ignored},
     ledger::{Ledger, Use},
     priming::Budgets,
     retrieve::{Answer, Asked, Search, scan},
 };
+
+/// A question waits this long for its vector where nobody is in a hurry.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How a memory is set up.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +44,8 @@ pub struct MemoryOptions {
     pub budgets: Budgets,
     /// The language of notes to a writer.
     pub locale: Locale,
+    /// The model of meaning; without one everything is found by its words.
+    pub embedder: Option<Arc<dyn Embedder>>,
 }
 
 /// What an Anima remembers, in Markdown and JSON lines, with an index beside them.
@@ -53,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: MemoryOptions,
     pub(crate) ledger: Ledger,
+    /// The model and its vectors, when there is one.
+    meaning: Option<Meaning>,
     /// `None` while the database cannot be used; files are scanned then.
     database: RwLock<Option<Arc<Database>>>,
     /// Held while a search computes, which is a millisecond and no wait; written once a batch.
@@ -61,7 +75,7 @@ pub(crate) struct Inner {
     /// One refresh at a time.
     refreshing: tokio::sync::Mutex<()>,
     /// When the files were last swept, in time since the clock's start.
-    swept: RwLock<Option<std::time::Duration>>,
+    swept: RwLock<Option<Duration>>,
     /// One write at a time, so that what was checked still holds when it is written.
     writing: tokio::sync::Mutex<()>,
     trouble: RwLock<Option<String>>,
@@ -81,6 +95,7 @@ impl FileMemory {
     ) -> Result<Self, MemoryError> {
         let home = AnimaHome::open(dir.clone(), zone, Arc::clone(&clock)).with_locale(options.locale);
         let inner = Inner {
+            meaning: options.embedder.clone().map(Meaning::new),
             ledger: Ledger::new(dir.state("memory_usage.jsonl")),
             reading: Reading { dir, zone },
             home,
@@ -95,6 +110,7 @@ impl FileMemory {
             trouble: RwLock::default(),
         };
         inner.open_index().await;
+        inner.open_vectors().await;
         Ok(Self { inner: Arc::new(inner), tasks: Tasks::new("memory") })
     }
 
@@ -121,6 +137,15 @@ impl FileMemory {
         }
     }
 
+    fn embed_in_background(&self) {
+        if self.inner.meaning.is_some() {
+            let inner = Arc::clone(&self.inner);
+            self.tasks.spawn("make vectors", async move {
+                inner.embed_missing().await.log_err("make vectors");
+            });
+        }
+    }
+
     fn note_found(&self, answers: &[Answer]) {
         let found: Vec<String> =
             answers.iter().filter(|answer| !answer.indirect).map(|answer| answer.hit.path.to_string()).collect();
@@ -144,16 +169,29 @@ impl Inner {
         self: &Arc<Self>,
         query: &Query,
         wanted: usize,
+        patience: Duration,
     ) -> Result<(Vec<Answer>, Vec<Degraded>), MemoryError> {
         let mut degraded = Vec::new();
         let mut query = query.clone();
         query.today = query.today.or_else(|| Some(self.home.today()));
         let asked = Asked::of(&query, self.reading.zone);
-        if asked.terms.is_empty() {
+        if query.text.trim().is_empty() || (asked.terms.is_empty() && self.meaning.is_none()) {
             return Ok((Vec::new(), degraded));
         }
+        let dense = match tokio::time::timeout(patience, self.dense(&asked)).await {
+            Ok(Ok(dense)) => dense,
+            Ok(Err(error)) => {
+                degraded.push(Degraded::new("vectors", animaworks_core::error::chain(&error)));
+                None
+            }
+            Err(_) => {
+                degraded.push(Degraded::new("vectors", format!("no answer within {} ms", patience.as_millis())));
+                None
+            }
+        };
+        let dense = dense.map(Arc::new);
         for attempt in 0..2 {
-            match self.indexed(&asked, wanted).await {
+            match self.indexed(&asked, dense.clone(), wanted).await {
                 Ok(Some((answers, stale))) => {
                     if stale.is_empty() || attempt == 1 {
                         return Ok((answers, degraded));
@@ -187,6 +225,7 @@ impl Inner {
     async fn indexed(
         self: &Arc<Self>,
         asked: &Asked,
+        dense: Option<Arc<Dense>>,
         wanted: usize,
     ) -> Result<Option<(Vec<Answer>, Vec<String>)>, MemoryError> {
         let Some(database) = self.database() else { return Ok(None) };
@@ -202,7 +241,7 @@ impl Inner {
             let directory = this.directory.read().unwrap_or_else(PoisonError::into_inner);
             let search =
                 Search { directory: &directory, graph: &graph, reading: &this.reading, fusion: this.options.fusion };
-            Ok(Some(search.run(&asked, &rows, None, wanted)))
+            Ok(Some(search.run(&asked, &rows, dense.as_deref(), wanted)))
         })
         .await
     }
@@ -229,7 +268,7 @@ impl MemoryStore for FileMemory {
         // a page deeper than this is no question any more
         let offset = query.offset.min(50);
         let limit = query.limit.min(1000);
-        let (answers, degraded) = self.inner.ask(query, offset + limit).await?;
+        let (answers, degraded) = self.inner.ask(query, offset + limit, PATIENCE).await?;
         let shown: Vec<Answer> = answers.into_iter().skip(offset).take(limit).collect();
         self.note_found(&shown);
         Ok(Recall { hits: shown.into_iter().map(|answer| answer.hit).collect(), degraded })
@@ -255,6 +294,7 @@ impl MemoryStore for FileMemory {
             fs::blocking(move || inner.write_file(write)).await?
         };
         self.inner.refresh_after_write(&written.path).await;
+        self.embed_in_background();
         Ok(written)
     }
 
@@ -269,13 +309,19 @@ impl MemoryStore for FileMemory {
     }
 
     async fn refresh(&self, changed: Changed) -> Result<Indexed, MemoryError> {
-        self.inner.refresh(changed).await
+        let mut done = self.inner.refresh(changed).await?;
+        done.embedded = self.inner.embed_missing().await.log_err("make vectors").unwrap_or_default();
+        Ok(done)
     }
 
     async fn health(&self) -> MemoryHealth {
         let chunks = self.inner.chunk_count();
-        let degraded = self.inner.trouble().map(|why| Degraded::new("index", why)).into_iter().collect();
-        MemoryHealth { chunks, vectors: 0, embedder: None, degraded }
+        let mut degraded: Vec<Degraded> =
+            self.inner.trouble().map(|why| Degraded::new("index", why)).into_iter().collect();
+        let meaning = self.inner.meaning.as_ref();
+        degraded.extend(meaning.and_then(Meaning::trouble).map(|why| Degraded::new("vectors", why)));
+        let embedder = meaning.map(|meaning| meaning.embedder.signature().to_owned());
+        MemoryHealth { chunks, vectors: meaning.map_or(0, Meaning::count), embedder, degraded }
     }
 }
 

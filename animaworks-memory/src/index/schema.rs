@@ -16,12 +16,13 @@ use animaworks_core::{MemoryError, fs};
 use super::failed;
 
 /// The version of everything in the file, terms and chunk borders included.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE files(id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, facts TEXT NOT NULL);
 CREATE TABLE chunks(id INTEGER PRIMARY KEY, file INTEGER NOT NULL, facts BLOB NOT NULL);
+CREATE TABLE embedded(id INTEGER PRIMARY KEY);
 CREATE TABLE names(kind TEXT NOT NULL, id INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY(kind, id)) WITHOUT ROWID;
 CREATE TABLE postings(term TEXT NOT NULL, block INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY(term, block)) WITHOUT ROWID;
 INSERT INTO meta VALUES('generation', x'0000000000000000');

@@ -24,6 +24,8 @@ const POOL: usize = 40;
 const LEAST_COVERAGE: f32 = 0.12;
 /// When even the best place speaks of less than this, nothing is known about it.
 const LEAST_BEST: f32 = 0.25;
+/// Or when it is this many standard deviations nearer in meaning than is usual.
+const LEAST_MEANING: f32 = 2.5;
 /// A place is shown whole when it is at most this long; else its decisive lines.
 const WHOLE: Tokens = Tokens(160);
 /// The decisive lines, in characters.
@@ -39,12 +41,14 @@ pub(crate) async fn sections(inner: &Arc<Inner>, cue: &Cue, room: &Room) -> Resu
             continue;
         }
         let query = Query { today: Some(cue.now.date_naive()), ..Query::new(text) };
-        let (answers, degraded) = inner.ask(&query, POOL).await?;
+        let (answers, degraded) = inner.ask(&query, POOL, cue.within.mul_f32(0.5)).await?;
         troubles.extend(degraded);
-        if answers.iter().map(|answer| answer.coverage).fold(0.0, f32::max) < LEAST_BEST {
+        if !answers.iter().any(|answer| answer.coverage >= LEAST_BEST || meant(answer) >= LEAST_MEANING) {
             continue;
         }
-        for mut answer in answers.into_iter().filter(|answer| answer.coverage >= LEAST_COVERAGE || answer.indirect) {
+        let says =
+            |answer: &Answer| answer.coverage >= LEAST_COVERAGE || answer.indirect || meant(answer) >= LEAST_MEANING;
+        for mut answer in answers.into_iter().filter(says) {
             answer.hit.score = Score(answer.hit.score.0 * share);
             let key = (answer.hit.path.to_string(), answer.hit.line);
             let better = best.get(&key).is_none_or(|known| known.hit.score < answer.hit.score);
@@ -89,6 +93,11 @@ async fn questions(inner: &Arc<Inner>, cue: &Cue) -> Result<(String, String), Me
         Ok((state, before))
     })
     .await
+}
+
+/// How near in meaning an answer is.
+fn meant(answer: &Answer) -> f32 {
+    answer.hit.parts.get("meaning").copied().unwrap_or_default()
 }
 
 fn belongs(kind: &str) -> bool {

@@ -105,6 +105,7 @@ impl Inner {
             *self.directory.write().unwrap_or_else(PoisonError::into_inner) = Directory::default();
             *self.swept.write().unwrap_or_else(PoisonError::into_inner) = None;
             self.open_index().await;
+            self.open_vectors().await;
         }
     }
 
@@ -124,6 +125,7 @@ impl Inner {
         tasks.spawn("catch up", async move {
             this.refresh(Changed::Sweep).await.log_err("bring the index up to date");
             done.send(()).map_err(|()| "nobody waits").ignore("the question was answered without it");
+            this.embed_missing().await.log_err("make vectors");
         });
         if swept.is_none() {
             let waited = tokio::time::timeout(FIRST_SWEEP_WAIT, finished).await;
@@ -201,6 +203,7 @@ impl Inner {
         }
         *self.directory.write().unwrap_or_else(PoisonError::into_inner) = Directory::default();
         self.open_index().await;
+        self.open_vectors().await;
         Ok(())
     }
 

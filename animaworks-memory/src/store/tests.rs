@@ -1,6 +1,6 @@
 //! Tests of the whole store, over real files in a temporary directory.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use animaworks_core::{
     AnimaName, DataDir, Fault, Origin, SearchScope, Tokens, Trust,
@@ -331,6 +331,30 @@ async fn trust_only_sinks() {
     assert_eq!(memory.read(&path("knowledge/c.md")).await.unwrap().origin.trust(), Trust::Untrusted);
     let hit = memory.search(&Query::new("広告の文句")).await.unwrap().hits.remove(0);
     assert_eq!(hit.trust, Trust::Untrusted);
+}
+
+#[tokio::test]
+async fn with_a_model_places_are_found_by_meaning_and_survive_reopening() {
+    let home = Home::new(FILES);
+    let open = async || {
+        let options =
+            MemoryOptions { embedder: Some(Arc::new(crate::HashEmbedder::default())), ..MemoryOptions::default() };
+        FileMemory::open(home.dir.clone(), chrono_tz::Asia::Tokyo, home.clock.clone(), options).await.unwrap()
+    };
+    let memory = open().await;
+    let done = memory.refresh(Changed::Sweep).await.unwrap();
+    assert_eq!(done.embedded, done.added - 1, "the log of the last days has no vectors");
+    let recall = memory.search(&Query::new("品川駅の鍵")).await.unwrap();
+    assert!(recall.degraded.is_empty(), "{:?}", recall.degraded);
+    assert_eq!(recall.hits.first().map(|hit| hit.path.as_str()), Some("knowledge/keys.md"));
+    assert!(recall.hits.iter().all(|hit| hit.parts.contains_key("meaning")));
+    memory.close().await;
+    let again = open().await;
+    assert_eq!(again.refresh(Changed::Sweep).await.unwrap().embedded, 0, "vectors are kept");
+    assert_eq!(again.search(&Query::new("品川駅の鍵")).await.unwrap(), recall);
+    home.put("knowledge/deploys.md", "# Deploys\n\nWe shipped on Monday.\n");
+    assert_eq!(again.refresh(Changed::Sweep).await.unwrap().embedded, 1);
+    assert_eq!(again.health().await.vectors, done.embedded);
 }
 
 #[tokio::test]
