@@ -1,5 +1,5 @@
 //! What the embedder costs, beside candle's `BertModel` with the same weights:
-//! `ANIMAWORKS_TEST_WEIGHTS=… cargo bench -p animaworks-memory --features embed --bench embed`.
+//! `ANIMAWORKS_TEST_WEIGHTS=… cargo bench -p animaworks-memory --features oracle --bench embed`.
 //!
 //! Without weights it says so and measures nothing. The figures of `docs/adr/0002-own-embedder.md` come from here.
 

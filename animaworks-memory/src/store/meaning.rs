@@ -216,7 +216,7 @@ impl Inner {
         let Some(meaning) = &self.meaning else { return Ok(None) };
         let Some(index) = meaning.index().filter(|_| meaning.count() > 0) else { return Ok(None) };
         let vector = meaning.question(&asked.text).await?;
-        let allow = self.allowed(meaning, asked.kinds);
+        let allow = allowed(meaning, asked.kinds);
         let nearest = index.search(vector.as_ref().clone(), NEAREST, allow).await;
         let nearest = nearest.map_err(|error| index_error("search by meaning", error))?;
         let sample = self.sample(meaning, index.as_ref()).await?;
@@ -232,19 +232,6 @@ impl Inner {
             dense.order.push(id);
         }
         Ok(Some(dense))
-    }
-
-    /// The rows of a scope; `None` when it is everything.
-    fn allowed(&self, meaning: &Meaning, kinds: &[Kind]) -> Option<Arc<RowSet>> {
-        if kinds.len() == Kind::ALL.len() {
-            return None;
-        }
-        let embedded = meaning.embedded.read().unwrap_or_else(PoisonError::into_inner);
-        let mut set = RowSet::new();
-        for id in embedded.iter().filter(|id| id.kind().is_some_and(|kind| kinds.contains(&kind))) {
-            set.insert(id.0 as u64);
-        }
-        Some(Arc::new(set))
     }
 
     /// Vectors of chunks chosen by their content, so that the choice is the same after building the index again.
@@ -271,6 +258,19 @@ impl Inner {
         *meaning.sample.lock().unwrap_or_else(PoisonError::into_inner) = (state, Arc::clone(&sample));
         Ok(sample)
     }
+}
+
+/// The rows of a scope; `None` when it is everything.
+fn allowed(meaning: &Meaning, kinds: &[Kind]) -> Option<Arc<RowSet>> {
+    if kinds.len() == Kind::ALL.len() {
+        return None;
+    }
+    let embedded = meaning.embedded.read().unwrap_or_else(PoisonError::into_inner);
+    let mut set = RowSet::new();
+    for id in embedded.iter().filter(|id| id.kind().is_some_and(|kind| kinds.contains(&kind))) {
+        set.insert(id.0 as u64);
+    }
+    Some(Arc::new(set))
 }
 
 /// What the database knows of the vectors.
