@@ -81,6 +81,16 @@ pub fn trigger_allows(trigger: TriggerKind, effect: Effect) -> bool {
     }
 }
 
+/// Whether a trigger is offered a tool: its effect, and for the last look before the end whether there is one
+/// (exec spec §2.9).
+fn trigger_offers(trigger: TriggerKind, spec: &ToolSpec) -> bool {
+    let has_last_look = matches!(trigger, TriggerKind::Chat | TriggerKind::Cron | TriggerKind::Task);
+    trigger_allows(trigger, spec.effect) && (has_last_look || spec.name.as_str() != COMPLETION_GATE)
+}
+
+/// The tool that asks for a last look before the end.
+pub const COMPLETION_GATE: &str = "completion_gate";
+
 /// The tools of an Anima and the rules they are used under.
 #[derive(Debug, Clone)]
 pub struct Gate {
@@ -97,12 +107,7 @@ impl Gate {
 
     /// What a turn may be offered, in the order of names.
     pub fn offered(&self, trigger: TriggerKind) -> Vec<Arc<ToolSpec>> {
-        self.tools
-            .values()
-            .map(|tool| tool.spec())
-            .filter(|spec| trigger_allows(trigger, spec.effect))
-            .cloned()
-            .collect()
+        self.tools.values().map(|tool| tool.spec()).filter(|spec| trigger_offers(trigger, spec)).cloned().collect()
     }
 
     /// Decides about a call without making it.
@@ -142,7 +147,7 @@ impl Gate {
     }
 
     fn rule(&self, spec: &ToolSpec, args: &Value, cx: &ToolContext) -> Decision {
-        if !trigger_allows(cx.trigger, spec.effect) {
+        if !trigger_offers(cx.trigger, spec) {
             return Decision::Deny {
                 reason: t!(cx.locale, "core.gate.plans_only", tool = spec.name),
                 instead: Some(t!(cx.locale, "core.gate.plans_only_instead")),

@@ -13,6 +13,7 @@ pub mod journal;
 pub mod post_office;
 pub mod resolution;
 pub mod shortterm;
+mod skills;
 pub mod state;
 pub mod task_book;
 pub mod text;

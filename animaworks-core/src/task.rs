@@ -4,7 +4,11 @@ use chrono::{DateTime, Duration, FixedOffset};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ids::TaskId;
+use crate::{
+    error::ResultExt,
+    ids::TaskId,
+    trust::{Origin, Trust},
+};
 
 /// How far a task has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -91,6 +95,28 @@ pub struct Task {
     /// Fields of other versions, kept on rewrite.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+impl Task {
+    /// Where its words come from; nothing when nobody noted it.
+    pub fn origin(&self) -> Origin {
+        let noted = ["origin", "origin_chain"].into_iter();
+        let noted: Map<String, Value> =
+            noted.filter_map(|key| Some((key.to_owned(), self.meta.get(key)?.clone()))).collect();
+        if noted.is_empty() {
+            return Origin::default();
+        }
+        // a note that cannot be read is no reason to believe more
+        serde_json::from_value(Value::Object(noted))
+            .log_err("read the origin of a task")
+            .unwrap_or_else(|| Origin::of("unknown"))
+    }
+
+    /// The trust its words deserve: tasks without a note are our own.
+    pub fn trust(&self) -> Trust {
+        let origin = self.origin();
+        if origin == Origin::default() { Trust::Trusted } else { origin.trust() }
+    }
 }
 
 fn epoch() -> DateTime<FixedOffset> {

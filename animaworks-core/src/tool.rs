@@ -92,18 +92,12 @@ pub struct Typed<T> {
 
 impl<T: TypedTool> Typed<T> {
     /// Wraps one of our own tools: its description and those of its arguments come from the
-    /// catalogue, as `tools.describe.{tool}` and `tools.arg.{tool}.{argument}`.
+    /// catalogue, as `tools.describe.{tool}` and `tools.arg.{tool}.{argument}`; the fields of things in a list are
+    /// `tools.arg.{tool}.{argument}.{field}`.
     pub fn localized(tool: T, locale: Locale) -> Self {
         let mut typed = Self::new(tool, locale.text(&format!("tools.describe.{}", T::NAME), &[]));
-        if let Some(spec) = Arc::get_mut(&mut typed.spec)
-            && let Some(properties) = spec.schema.get_mut("properties").and_then(Value::as_object_mut)
-        {
-            for (argument, schema) in properties {
-                let text = locale.find(&format!("tools.arg.{}.{argument}", T::NAME));
-                if let (Some(text), Some(schema)) = (text, schema.as_object_mut()) {
-                    schema.insert("description".to_owned(), Value::from(text));
-                }
-            }
+        if let Some(spec) = Arc::get_mut(&mut typed.spec) {
+            describe(&mut spec.schema, &format!("tools.arg.{}", T::NAME), locale);
         }
         typed
     }
@@ -126,6 +120,20 @@ impl<T: TypedTool> Typed<T> {
             returns: T::RETURNS,
         };
         Self { tool, spec: Arc::new(spec) }
+    }
+}
+
+/// Writes the catalogue's words into the properties of a schema, and into those of the things in its lists.
+fn describe(schema: &mut Value, key: &str, locale: Locale) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for (argument, schema) in properties {
+        let key = format!("{key}.{argument}");
+        if let Some(items) = schema.get_mut("items") {
+            describe(items, &key, locale);
+        }
+        if let (Some(text), Some(schema)) = (locale.find(&key), schema.as_object_mut()) {
+            schema.insert("description".to_owned(), Value::from(text));
+        }
     }
 }
 

@@ -250,7 +250,7 @@ fn memory_path(tool: &str, path: &str) -> Result<MemoryPath, ToolError> {
 }
 
 /// A failure of memory in words the model can act on.
-fn for_model(error: MemoryError, locale: Locale) -> ToolError {
+pub(crate) fn for_model(error: MemoryError, locale: Locale) -> ToolError {
     let error_type = match &error {
         MemoryError::NotFound { .. } => "FileNotFound",
         MemoryError::Denied { .. } => "PermissionDenied",

@@ -182,6 +182,22 @@ impl TaskBook for FileTaskBook {
         fs::blocking(move || queue.list()).await
     }
 
+    async fn find(&self, owner: &AnimaName, task: &TaskId) -> Result<Option<Task>, PostError> {
+        let (queue, task) = (self.queue(owner), task.clone());
+        fs::blocking(move || queue.find(&task)).await
+    }
+
+    async fn submit(
+        &self,
+        owner: &AnimaName,
+        source: TaskSource,
+        batch: &str,
+        tasks: Vec<PendingTask>,
+    ) -> Result<(), PostError> {
+        let (this, owner, batch) = (self.clone(), owner.clone(), batch.to_owned());
+        fs::blocking(move || Self::submit(&this, &owner, source, &batch, tasks)).await
+    }
+
     async fn claim(&self, owner: &AnimaName, lease: Duration) -> Result<Option<Claim<Task>>, PostError> {
         let (this, owner) = (self.clone(), owner.clone());
         fs::blocking(move || this.claim_blocking(&owner, lease)).await

@@ -30,7 +30,7 @@ use crate::{
     seams::{Claim, Settled},
     t,
     trigger::Trigger,
-    trust::Origin,
+    trust::{Origin, Trust},
     units::Tokens,
 };
 
@@ -455,6 +455,8 @@ fn floor(errand: &Errand, priming: &Priming) -> Origin {
     let mut floor = match errand {
         Errand::Chat(message) => message.origin.clone(),
         Errand::Inbox(letters) => letters.iter().fold(Origin::anima(), |floor, letter| floor.joined(&letter.origin)),
+        // whoever handed it in had seen what it had seen
+        Errand::Task(task) if task.trust() < Trust::Trusted => task.origin(),
         _ => Origin::system(),
     };
     // channels of our own making carry no origin; what came from outside names it

@@ -8,7 +8,7 @@ use crate::{
     home::AnimaHome,
     i18n::Locale,
     message::Message,
-    prompt::{Ask, OwnFiles, Shelves, Skill, TaskBrief, Texts, brief},
+    prompt::{Ask, OwnFiles, Shelves, TaskBrief, Texts, brief},
     t,
     task::Task,
     trigger::{Night, Trigger},
@@ -44,13 +44,11 @@ pub(super) fn resolutions(home: &AnimaHome) -> Vec<String> {
 pub(super) fn shelves(home: &AnimaHome) -> Shelves {
     let dir = home.dir();
     let data = dir.data();
-    let mut skills = skills(&dir.file("skills"), "skills");
-    skills.extend(self::skills(&data.common_skills(), "common_skills"));
     Shelves {
         knowledge: titles(&dir.file("knowledge")),
         procedures: titles(&dir.file("procedures")),
         users: names(&data.users()),
-        skills,
+        skills: home.skill_catalogue(),
         common_knowledge: !names(&data.common_knowledge()).is_empty(),
     }
 }
@@ -76,30 +74,6 @@ fn names(directory: &Path) -> Vec<String> {
 
 fn titles(directory: &Path) -> Vec<String> {
     names(directory).into_iter().filter_map(|name| name.strip_suffix(".md").map(str::to_owned)).collect()
-}
-
-/// Skills are directories with a `SKILL.md`, or single files in older homes.
-fn skills(directory: &Path, prefix: &str) -> Vec<Skill> {
-    let mut found = Vec::new();
-    for name in names(directory) {
-        let (title, relative) = match name.strip_suffix(".md") {
-            Some(stem) => (stem.to_owned(), name.clone()),
-            None => (name.clone(), format!("{name}/SKILL.md")),
-        };
-        let text = read_text_if_exists(&directory.join(&relative)).log_err("read a skill").flatten();
-        if let Some(text) = text {
-            found.push(Skill { name: title, path: format!("{prefix}/{relative}"), description: description(&text) });
-        }
-    }
-    found
-}
-
-/// The `description` of a file's frontmatter, when it stands on one line.
-fn description(text: &str) -> String {
-    let Some((_, rest)) = text.split_once("---") else { return String::new() };
-    let Some((front, _)) = rest.split_once("\n---") else { return String::new() };
-    let line = front.lines().find_map(|line| line.trim().strip_prefix("description:"));
-    line.unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
 }
 
 /// What a turn is about, owned.
@@ -253,11 +227,5 @@ mod tests {
         let cron = "## 日報\nschedule: 0 18 * * *\n- type： llm\n一日をまとめる。\n時刻: 18時\n\n## 他\nx";
         assert_eq!(appointment(cron, "日報"), "一日をまとめる。\n時刻: 18時");
         assert_eq!(appointment(cron, "無い"), "");
-    }
-
-    #[test]
-    fn a_skill_says_what_it_is_for() {
-        assert_eq!(description("---\nname: x\ndescription: \"見積書を作る\"\n---\nbody"), "見積書を作る");
-        assert_eq!(description("no front matter"), "");
     }
 }

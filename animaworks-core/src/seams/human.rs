@@ -38,6 +38,7 @@ pub trait HumanLine: Debug + Send + Sync {
 /// How much it matters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Priority {
     /// When there is time.
     Low,

@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use super::post::{Claim, PostError, Settled};
 use crate::{
+    home::task_book::PendingTask,
     ids::{AnimaName, LeaseId, TaskId},
-    task::{Task, TaskStatus},
+    task::{Task, TaskSource, TaskStatus},
 };
 
 /// Keeps obligations: append-only, replayable, never losing one.
@@ -36,6 +37,34 @@ pub trait TaskBook: Debug + Send + Sync {
     ///
     /// Safe.
     async fn list(&self, owner: &AnimaName) -> Result<Vec<Task>, PostError>;
+
+    /// One task, archived or not.
+    ///
+    /// # Errors
+    ///
+    /// When the book cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    async fn find(&self, owner: &AnimaName, task: &TaskId) -> Result<Option<Task>, PostError>;
+
+    /// Hands in tasks that are to be carried out, all of them or none, whatever happens in between.
+    ///
+    /// # Errors
+    ///
+    /// [`PostError::Task`] when ids are missing or double, or dependencies unknown or circular.
+    ///
+    /// # Cancel safety
+    ///
+    /// Resumable: handed in again under the same ids they are refused, not doubled.
+    async fn submit(
+        &self,
+        owner: &AnimaName,
+        source: TaskSource,
+        batch: &str,
+        tasks: Vec<PendingTask>,
+    ) -> Result<(), PostError>;
 
     /// Takes the next task that is ready to be carried out; it comes back after `lease` unless settled.
     ///

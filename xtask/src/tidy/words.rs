@@ -20,6 +20,7 @@ const FORMAT_WORDS: &[(&str, &str)] = &[
     ("animaworks-exec/src/local", "words that are recognised"),
     ("animaworks-exec/src/basic", "announcements that are recognised"),
     ("animaworks-tools/src/permission", "headings of permissions.md"),
+    ("animaworks-tools/src/tasks/backlog", "words an Anima means itself by"),
     ("animaworks-core/src/trust.rs", "the wide bracket that disarms a fence"),
     ("animaworks-cli/src/ui/prompt.rs", "an answer that is recognised"),
 ];

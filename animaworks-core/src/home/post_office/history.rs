@@ -10,6 +10,7 @@ use crate::{
         activity::{Activity, ActivityQuery},
         text::take,
     },
+    trust::Origin,
 };
 
 /// How far back the activity log is read.
@@ -26,6 +27,8 @@ pub struct DirectMessage {
     pub to: String,
     /// What.
     pub text: String,
+    /// Where the words come from; nothing when nobody noted it.
+    pub origin: Origin,
 }
 
 /// Which letters to show.
@@ -61,12 +64,13 @@ impl AnimaHome {
             .map(|entry| {
                 let me = || self.name().to_string();
                 let sent = entry.activity.to == peer;
-                let Activity { from, to, content, .. } = entry.activity;
+                let Activity { from, to, content, origin, .. } = entry.activity;
                 DirectMessage {
                     at: entry.at,
                     from: if sent && from.is_empty() { me() } else { from },
                     to: if !sent && to.is_empty() { me() } else { to },
                     text: content,
+                    origin,
                 }
             })
             .filter(|letter| query.sent.is_none_or(|sent| (letter.to == peer) == sent))
@@ -101,6 +105,7 @@ impl AnimaHome {
                     from: take(&mut map, "from"),
                     to: take(&mut map, "to"),
                     text: take(&mut map, "text"),
+                    origin: Origin::default(),
                 })
             })
             .collect())

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::queue::{TaskQueue, refused};
 use crate::{
+    clock::timestamp,
     error::ResultExt,
     fs::{self, FileError, Privacy},
     home::{
@@ -20,8 +21,11 @@ use crate::{
     },
     ids::TaskId,
     seams::{PostError, TaskEvent},
-    task::{Task, TaskSource, TaskStatus},
+    task::{Task, TaskSource, TaskStatus, deadline},
 };
+
+/// What a task carries beside its own fields, and its entry of the queue carries too.
+const CARRIED: &[&str] = &["origin", "origin_chain", "delegated_by", "parent_task_id"];
 
 /// One file of `state/pending/`. An Anima may write such a file by hand, so that almost everything may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -71,6 +75,12 @@ pub struct PendingTask {
     /// `delegation`, or nothing.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
     pub source: String,
+    /// When it is due, as [`deadline`] reads it.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
+    pub deadline: String,
+    /// The Animas it passed through.
+    #[serde(default, deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
+    pub relay_chain: Vec<String>,
     /// Where to work.
     #[serde(default, deserialize_with = "lenient")]
     pub working_directory: String,
@@ -119,6 +129,15 @@ impl PendingTask {
         meta.insert("depends_on".to_owned(), json!(self.depends_on));
         meta.insert("parallel".to_owned(), json!(self.parallel));
         meta.insert("task_desc".to_owned(), json!(self));
+        for key in CARRIED {
+            if let Some(value) = self.extra.get(*key) {
+                meta.insert((*key).to_owned(), value.clone());
+            }
+        }
+        let due = match self.deadline.trim() {
+            "" => None,
+            text => deadline(text, now).map(|at| timestamp(&at)),
+        };
         Ok(Task {
             task_id: id,
             ts: now,
@@ -127,8 +146,8 @@ impl PendingTask {
             assignee: queue.home.name().to_string(),
             status: TaskStatus::Pending,
             summary: self.title.clone(),
-            deadline: None,
-            relay_chain: Vec::new(),
+            deadline: due,
+            relay_chain: self.relay_chain.clone(),
             updated_at: now,
             meta,
             extra: Map::new(),
@@ -244,6 +263,10 @@ fn validate(queue: &TaskQueue, batch: &str, tasks: &[PendingTask]) -> Result<(),
         let id = TaskId::new(&task.task_id).map_err(|error| wrong(&task.task_id, error.to_string()))?;
         if task.title.trim().is_empty() || task.description.trim().is_empty() {
             return Err(wrong(&task.task_id, "a task needs a title and a description".to_owned()));
+        }
+        if !task.deadline.trim().is_empty() && deadline(&task.deadline, queue.home.now().fixed_offset()).is_none() {
+            let problem = format!("{}: a deadline is 30m, 2h, 1d, 1w or an ISO date or time", task.deadline);
+            return Err(refused(&id, "task_deadline", problem));
         }
         if !names.insert(plain(&id)) {
             return Err(wrong(&task.task_id, "the same id twice".to_owned()));
