@@ -165,6 +165,8 @@ pub(crate) enum Config {
     },
     Set {
         key: String,
+        // a number below zero is a value to be judged, not an option
+        #[arg(allow_negative_numbers = true)]
         value: String,
     },
     List {
@@ -180,8 +182,6 @@ pub(crate) struct Index {
     pub(crate) anima: Option<String>,
     #[arg(long)]
     pub(crate) full: bool,
-    #[arg(long)]
-    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]

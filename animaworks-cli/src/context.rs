@@ -210,6 +210,7 @@ fn early(args: &[OsString], name: &str) -> Option<OsString> {
 fn trace(env: &Env) {
     let filter = tracing_subscriber::EnvFilter::new(env.log_level("warn"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).compact().without_time();
+    let log = log.with_ansi(ui::style::Paint::stderr().is_on());
     if let Err(error) = log.try_init() {
         ui::note(error.to_string());
     }

@@ -102,7 +102,8 @@ pub(crate) fn usage(error: &clap::Error, voice: &Voice) -> ExitCode {
         ClapKind::InvalidValue | ClapKind::ValueValidation if value.is_empty() => {
             t!(locale, "cli.usage.missing_value", arg = arg)
         }
-        ClapKind::InvalidValue | ClapKind::ValueValidation => {
+        ClapKind::ValueValidation => t!(locale, "cli.usage.unfit_value", arg = arg, value = value),
+        ClapKind::InvalidValue => {
             t!(locale, "cli.usage.invalid_value", arg = arg, value = value, valid = part(ContextKind::ValidValue))
         }
         ClapKind::ArgumentConflict => {

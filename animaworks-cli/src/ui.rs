@@ -3,6 +3,7 @@
 pub(crate) mod progress;
 pub(crate) mod prompt;
 pub(crate) mod repl;
+mod screen;
 pub(crate) mod style;
 pub(crate) mod table;
 
@@ -16,12 +17,14 @@ use crate::error::{CliError, CliResult};
 /// Prints a line of data.
 pub(crate) fn line(text: impl AsRef<str>) -> CliResult {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", text.as_ref()).map_err(CliError::Output)
+    let text = screen::for_reader(text.as_ref(), out.is_terminal());
+    writeln!(out, "{text}").map_err(CliError::Output)
 }
 
 /// Prints a piece of data at once, without ending the line.
 pub(crate) fn piece(text: &str) -> CliResult {
     let mut out = std::io::stdout().lock();
+    let text = screen::for_reader(text, out.is_terminal());
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Output)
 }
 
@@ -33,8 +36,10 @@ pub(crate) fn json<T: Serialize>(value: &T) -> CliResult {
 
 /// Says something beside the data.
 pub(crate) fn note(text: impl AsRef<str>) {
+    let mut out = std::io::stderr().lock();
+    let text = screen::for_reader(text.as_ref(), out.is_terminal());
     // nobody can be told that standard error is closed
-    if let Err(error) = writeln!(std::io::stderr().lock(), "{}", text.as_ref()) {
+    if let Err(error) = writeln!(out, "{text}") {
         tracing::debug!(%error, "standard error is closed");
     }
 }

@@ -494,7 +494,10 @@ pub enum AnimaError {
 impl Fault for AnimaError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotAccepted { .. } => ErrorKind::Internal,
+            Self::NotAccepted { source, .. } => match source.kind() {
+                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Permission,
+                _ => ErrorKind::Internal,
+            },
             Self::Refused { .. } => ErrorKind::InvalidRequest,
             Self::Held { .. } | Self::Busy { .. } => ErrorKind::Conflict,
             Self::UnknownAnima { .. } | Self::UnknownTurn { .. } => ErrorKind::NotFound,
@@ -509,7 +512,10 @@ impl Fault for AnimaError {
 
     fn code(&self) -> &'static str {
         match self {
-            Self::NotAccepted { .. } => "not_accepted",
+            Self::NotAccepted { source, .. } => match source.kind() {
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "not_accepted_disk_full",
+                _ => "not_accepted",
+            },
             Self::Refused { code, .. } => code,
             Self::Held { .. } => "anima_held",
             Self::Busy { .. } => "lane_busy",

@@ -63,7 +63,13 @@ pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, FileE
             path: path.to_owned(),
             line: inner.line(),
             column: inner.column(),
-            problem: if key == "." { inner.to_string() } else { format!("{key}: {inner}") },
+            problem: {
+                // the place is said beside it, and a key of `?` is one that was never read
+                let said = inner.to_string();
+                let at = format!(" at line {} column {}", inner.line(), inner.column());
+                let said = said.strip_suffix(&at).unwrap_or(&said);
+                if key == "." || key.starts_with('?') { said.to_owned() } else { format!("{key}: {said}") }
+            },
         }
     })
 }

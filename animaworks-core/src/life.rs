@@ -587,7 +587,12 @@ impl Live {
 }
 
 fn not_accepted(what: &str, error: &FileError) -> AnimaError {
-    AnimaError::NotAccepted { what: what.to_owned(), source: std::io::Error::other(chain(error)) }
+    // the kind stays: a full disk has another remedy than a broken one
+    let kind = match error {
+        FileError::Io { source, .. } => source.kind(),
+        _ => std::io::ErrorKind::Other,
+    };
+    AnimaError::NotAccepted { what: what.to_owned(), source: std::io::Error::new(kind, chain(error)) }
 }
 
 /// A text without emotion tags, for words that were not filtered on their way.

@@ -9,7 +9,7 @@ use animaworks_core::{
     AnimaName, DataDir, Locale, ModelId,
     config::Env,
     creation::{self, CreateError, Named, NewAnima, Origin, Sheet, Shipped},
-    fs::{FileError, Privacy, write_atomic},
+    fs::{FileError, Privacy, create_private_dir, read_text_if_exists, write_atomic},
     i18n::fill,
     templates,
 };
@@ -29,6 +29,15 @@ pub fn is_demo(data: &DataDir) -> bool {
     data.root().join(MARK).is_file()
 }
 
+/// Whether the sample organisation was made to its end; one that broke off is made anew, never used.
+///
+/// # Errors
+///
+/// When the mark cannot be read.
+pub fn is_whole(data: &DataDir) -> Result<bool, FileError> {
+    Ok(read_text_if_exists(&data.root().join(MARK))?.is_some_and(|locale| !locale.is_empty()))
+}
+
 /// The leader of the sample organisation: the one without a supervisor.
 ///
 /// # Errors
@@ -46,6 +55,9 @@ pub fn leader(locale: Locale) -> Result<AnimaName, CreateError> {
 /// When a file cannot be written.
 pub fn build(data: &DataDir, locale: Locale, now: DateTime<Tz>, model: &str) -> Result<AnimaName, CreateError> {
     let shipped = Shipped::new(locale);
+    // whatever happens from here on, the directory is known to be the sample's own
+    create_private_dir(data.root())?;
+    write(&data.root().join(MARK), "")?;
     creation::init(data, &shipped, false)?;
     let model = ModelId::new(model)?;
     let sheets = sheets(locale)?;
@@ -159,8 +171,19 @@ mod tests {
             assert!(log.1 == 0 && !log.0.is_empty());
             assert!(log.0.iter().all(|line| line.value["ts"].as_str().unwrap().ends_with("+09:00")));
             assert_eq!(creation::Bootstrap::of(&home).unwrap(), creation::Bootstrap::Done);
-            assert!(is_demo(&data));
+            assert!(is_demo(&data) && is_whole(&data).unwrap());
         }
+    }
+
+    #[test]
+    fn what_broke_off_is_known_as_the_sample_and_as_unfinished() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::new(dir.path().join("demo"));
+        let now = chrono_tz::Asia::Tokyo.with_ymd_and_hms(2026, 11, 30, 20, 0, 0).unwrap();
+        assert!(!is_demo(&data) && !is_whole(&data).unwrap());
+        // a model that cannot be named ends the making half-way
+        build(&data, Locale::En, now, "").unwrap_err();
+        assert!(is_demo(&data) && !is_whole(&data).unwrap());
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::{
 use animaworks_core::{
     ErrorKind, ModelId, ThreadId,
     config::{ConfigFile, Credentials},
-    creation, t,
+    creation,
+    fs::FileError,
+    t,
 };
 use animaworks_server::demo;
 
@@ -36,17 +38,10 @@ pub(super) fn run(cx: &Cx, args: Demo) -> CliResult {
     } else {
         cx.over(demo::default_dir(&cx.env).root().to_owned())
     };
-    let exists = cx.data.config().is_file();
-    if exists && !demo::is_demo(&cx.data) {
-        return Err(CliError::said(
-            ErrorKind::Conflict,
-            t!(cx.locale, "cli.demo.not_a_demo", path = cx.data.root().display()),
-        )
-        .with_hint(t!(cx.locale, "cli.demo.not_a_demo_hint")));
-    }
-    if exists && args.reset {
+    may_be_used(cx, args.reset)?;
+    if args.reset && demo::is_demo(&cx.data) {
         let root = cx.data.root();
-        fs_err::remove_dir_all(root).map_err(|error| animaworks_core::fs::FileError::io("remove", root, error))?;
+        fs_err::remove_dir_all(root).map_err(|error| FileError::io("remove", root, error))?;
     }
     let fresh = !cx.data.config().is_file();
     let locale = cx.locale;
@@ -82,6 +77,27 @@ pub(super) fn run(cx: &Cx, args: Demo) -> CliResult {
         resident.close().await?;
         ended
     })
+}
+
+/// Fails unless the directory is empty or the sample's own: the sample may be removed as a whole, other things never.
+fn may_be_used(cx: &Cx, reset: bool) -> CliResult {
+    let root = cx.data.root();
+    if demo::is_demo(&cx.data) {
+        if reset || demo::is_whole(&cx.data)? {
+            return Ok(());
+        }
+        return Err(CliError::said(ErrorKind::Conflict, t!(cx.locale, "cli.demo.unfinished", path = root.display()))
+            .with_hint(t!(cx.locale, "cli.demo.unfinished_hint", flag = cx.flag)));
+    }
+    let empty = match fs_err::read_dir(root) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if empty {
+        return Ok(());
+    }
+    Err(CliError::said(ErrorKind::Conflict, t!(cx.locale, "cli.demo.not_a_demo", path = root.display()))
+        .with_hint(t!(cx.locale, "cli.demo.not_a_demo_hint")))
 }
 
 /// The endpoint of Anthropic that speaks the OpenAI dialect.
@@ -130,11 +146,11 @@ fn local_model(cx: &Cx) -> CliResult<Option<String>> {
     let entries = match fs_err::read_dir(&weights) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(animaworks_core::fs::FileError::io("list", &weights, error).into()),
+        Err(error) => return Err(FileError::io("list", &weights, error).into()),
     };
     let mut names = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| animaworks_core::fs::FileError::io("list", &weights, error))?;
+        let entry = entry.map_err(|error| FileError::io("list", &weights, error))?;
         if let Some(name) = entry.file_name().to_str().and_then(|name| name.strip_suffix(".gguf")) {
             names.push(format!("local/{name}"));
         }

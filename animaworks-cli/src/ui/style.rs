@@ -17,6 +17,10 @@ impl Paint {
         Self { on: std::io::stderr().is_terminal() && wanted() }
     }
 
+    pub(crate) fn is_on(self) -> bool {
+        self.on
+    }
+
     pub(crate) fn bold(self, text: &str) -> String {
         self.code("1", text)
     }
@@ -44,6 +48,13 @@ impl Paint {
     fn code(self, code: &str, text: &str) -> String {
         if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
+}
+
+/// The sequence of ours that a text begins with.
+pub(super) fn ours(text: &str) -> Option<&str> {
+    let numbers = text.strip_prefix("\x1b[")?.split('m').next()?;
+    let known = ["0", "1", "2", "1;31", "32", "33", "36"].contains(&numbers);
+    known.then(|| text.get(..numbers.len() + 3)).flatten()
 }
 
 #[allow(clippy::disallowed_methods, reason = "a terminal is painted before anything else is known")]

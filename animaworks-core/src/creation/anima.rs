@@ -141,6 +141,10 @@ fn name(new: &NewAnima, sheet: Option<&Sheet>) -> Result<AnimaName, CreateError>
     if let Some(name) = &new.name {
         return Ok(AnimaName::new(name)?);
     }
+    if let Origin::Template(template) = &new.origin {
+        // without another name it is called what its template is called
+        return AnimaName::new(template.as_str()).or(Err(CreateError::NoName));
+    }
     let sheet = sheet.ok_or(CreateError::NoName)?;
     match (&sheet.name, &sheet.title) {
         (Some(name), _) => Ok(AnimaName::new(name)?),

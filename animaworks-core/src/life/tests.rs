@@ -13,7 +13,8 @@ use pretty_assertions::assert_eq;
 use self::kit::{Kit, Step, all_events, puppet, script, text_of};
 use super::*;
 use crate::{
-    error::ErrorKind,
+    Locale,
+    error::{ErrorKind, Fault},
     event::TurnEvent,
     executor::{Checkpoint, ExecError, PromptMessage},
     home::activity::ActivityQuery,
@@ -320,6 +321,23 @@ async fn what_a_turn_has_seen_lowers_the_trust_of_what_it_does() {
     let turn = anima.talk(say("調べて")).await.unwrap();
     ended(&anima, turn).await;
     assert_eq!(note.seen(), [crate::Trust::Untrusted]);
+}
+
+#[test]
+fn what_is_not_accepted_says_how_to_go_on() {
+    let path = std::path::Path::new("journal.jsonl");
+    for (kind, code, sort) in [
+        (std::io::ErrorKind::StorageFull, "not_accepted_disk_full", ErrorKind::Internal),
+        (std::io::ErrorKind::ReadOnlyFilesystem, "not_accepted", ErrorKind::Permission),
+        (std::io::ErrorKind::Other, "not_accepted", ErrorKind::Internal),
+    ] {
+        let refused = not_accepted("journal", &FileError::io("write", path, kind.into()));
+        assert_eq!((refused.code(), refused.kind()), (code, sort));
+        for locale in Locale::ALL {
+            let said = (&refused as &dyn Fault).explain(locale);
+            assert!(said.message.contains("journal.jsonl") && said.hint.is_some(), "{said:?}");
+        }
+    }
 }
 
 #[tokio::test]

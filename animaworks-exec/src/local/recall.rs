@@ -32,6 +32,8 @@ pub const REMEMBERED: &str = "knowledge/remembered.md";
 const ENGINE: &str = "local/recall";
 /// At most this many lines of a day are quoted.
 const DAY_LINES: usize = 8;
+/// A day with fewer headings than this is told in more than its headings.
+const FEW_HEADINGS: usize = 3;
 
 /// The engine without a model. It works through the turn's memory tools alone.
 #[derive(Debug, Clone)]
@@ -266,7 +268,7 @@ fn fixed(intent: &Intent, turn: &Turn) -> String {
 /// Who it is, in the words of its identity file.
 fn who(identity: &str, turn: &Turn) -> String {
     let mut said = t!(turn.locale, "exec.recall.who", name = turn.name);
-    for (at, line) in telling(identity).take(3) {
+    for (at, line) in describing(identity).into_iter().take(3) {
         said.push_str(&format!("\n> {line}\n— identity.md:{at}"));
     }
     said
@@ -285,8 +287,26 @@ fn telling(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.starts_with('#') && line.chars().any(char::is_alphanumeric))
 }
 
+/// What an identity says in sentences; the rows of its tables when it has none. A section that nobody wrote says nothing.
+fn describing(identity: &str) -> Vec<(usize, &str)> {
+    let written = telling(identity).filter(|(_, line)| animaworks_core::creation::is_defined(line));
+    let (rows, sentences): (Vec<_>, Vec<_>) = written.partition(|(_, line)| line.starts_with('|'));
+    // the first row of a table names its columns
+    if sentences.is_empty() { rows.into_iter().skip(1).collect() } else { sentences }
+}
+
 fn episode(day: NaiveDate) -> String {
     format!("episodes/{day}.md")
+}
+
+/// The lines of an episode that say something, and the headings of its entries.
+fn told(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let front = telling(text).next().map_or(0, |(at, _)| at);
+    text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())).filter_map(move |(at, line)| {
+        let entry = line.starts_with("## ") || line.starts_with("### ");
+        let says = at >= front && !line.starts_with('#') && line.chars().any(char::is_alphanumeric);
+        (entry || says).then(|| (at, line.trim_start_matches('#').trim()))
+    })
 }
 
 /// The day's episode, its headings and first lines; `None` when there is nothing in it.
@@ -299,8 +319,9 @@ fn day(text: &str, date: NaiveDate, turn: &Turn) -> Option<String> {
             entries.push((at, line.trim_start_matches('#').trim()));
         }
     }
-    if entries.is_empty() {
-        entries = telling(text).collect();
+    // a day of few headings has room for what stands below them
+    if entries.len() < FEW_HEADINGS {
+        entries = told(text).collect();
     }
     if entries.is_empty() {
         return None;

@@ -151,11 +151,27 @@ async fn talks_about_itself_from_its_files() {
         ("何ができますか？", "引用"),
         ("昨日は何をしましたか？", "部品の検品\n— episodes/2026-11-29.md:3"),
         ("What did you do yesterday?", "品質会議\n— episodes/2026-11-29.md:7"),
+        ("昨日は何をしましたか？", "部品 A-17 に傷を三つ見つけた。\n— episodes/2026-11-29.md:5"),
         ("今日は何をしたの？", "2026-11-30 の記録はありません"),
         ("What happened the day before yesterday?", "no notes about 2026-11-28"),
     ] {
         let answer = say(&host, message).await;
         assert!(answer.contains(wanted), "{message}\n{answer}");
+    }
+}
+
+#[tokio::test]
+async fn tells_who_it_is_in_sentences_and_never_by_the_names_of_columns_or_unwritten_sections() {
+    let head = "# wren\n\n| Item | Value |\n|---|---|\n| Name | wren |\n";
+    for (identity, wanted, unwanted) in [
+        (format!("{head}\n## Personality\n\nWren mends machines.\n"), "> Wren mends machines.\n— identity.md:9", "|"),
+        (head.to_owned(), "> | Name | wren |\n— identity.md:5", "Item"),
+        ("# wren\n\n## Name\n\nundefined\n\n## 性格\n\n未定義\n".to_owned(), "I am sakura", ">"),
+    ] {
+        let host = MemoryHost::new();
+        host.file("identity.md", &identity, Origin::human()).await;
+        let answer = say(&host, "Who are you?").await;
+        assert!(answer.contains(wanted) && !answer.contains(unwanted), "{answer}");
     }
 }
 

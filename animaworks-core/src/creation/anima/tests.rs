@@ -119,6 +119,8 @@ fn whoever_is_asked_last_decides() {
 #[test]
 fn a_leader_may_hire_and_its_hires_get_no_more_than_their_role() {
     let (_dir, data, shipped) = organisation(Locale::Ja);
+    let unnamed = create(&data, &shipped, &NewAnima::new(Origin::Template("leader".into()))).unwrap();
+    assert_eq!(unnamed.name.as_str(), "leader", "a template lends its name");
     let leader = create(&data, &shipped, &named(Origin::Template("leader".into()), "sakura")).unwrap();
     assert_eq!(leader.role, "manager");
     assert!(data.anima(&leader.name).file("skills/newstaff/SKILL.md").is_file());
@@ -145,6 +147,8 @@ fn nothing_is_left_of_what_could_not_be_made() {
         (NewAnima::new(Origin::Blank), "create_no_name"),
         (named(Origin::Template("nothing".into()), "x"), "create_unknown_template"),
         (named(Origin::Template("../_blank".into()), "x"), "create_unknown_template"),
+        (NewAnima::new(Origin::Template("nothing".into())), "create_unknown_template"),
+        (NewAnima::new(Origin::Template("../_blank".into())), "create_no_name"),
         (role("wizard"), "create_unknown_role"),
         (role("../general"), "create_unknown_role"),
         (under("aldr"), "create_unknown_supervisor_near"),
