@@ -190,7 +190,7 @@ mod tests {
         let notices = outbox(&office).notices(10).unwrap();
         assert_eq!(
             (notices[0].ts.as_str(), notices[0].notice.subject.as_str(), notices[0].notice.priority),
-            ("2026-03-31T09:20:00.000000+09:00", "在庫が 合いません", Priority::Urgent)
+            ("2026-03-31T09:20:00+09:00", "在庫が 合いません", Priority::Urgent)
         );
         assert_eq!(office.services.home.recent(1, 1).unwrap()[0].activity.kind, "human_notify");
         let empty = call(&gate, &office.cx("t1"), "call_human", json!({"subject": " ", "body": "x"})).await;

@@ -75,7 +75,7 @@ fn killed_fifty_times_nothing_is_lost_and_nothing_done_twice() {
         let reached_the_model = requests.iter().any(|request| request.body.to_string().contains(&format!("{words}\"")));
         // what reached the model had been accepted, and what was accepted is kept
         if reached_the_model {
-            assert!(told.contains(&words), "{words} is lost");
+            assert!(told.contains(&words), "{words} is lost: {told:?}\n{conversation}");
         }
     }
     // no call was sent twice: no two requests end with the same last message
