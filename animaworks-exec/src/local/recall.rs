@@ -304,7 +304,9 @@ fn told(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let front = telling(text).next().map_or(0, |(at, _)| at);
     text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())).filter_map(move |(at, line)| {
         let entry = line.starts_with("## ") || line.starts_with("### ");
-        let says = at >= front && !line.starts_with('#') && line.chars().any(char::is_alphanumeric);
+        // headings of other levels, who it was with, and what was quoted from elsewhere
+        let aside = line.starts_with(['#', '>', '—']) || line.starts_with("**");
+        let says = at >= front && !aside && line.chars().any(char::is_alphanumeric);
         (entry || says).then(|| (at, line.trim_start_matches('#').trim()))
     })
 }
