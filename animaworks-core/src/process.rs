@@ -143,7 +143,9 @@ impl Spec {
             _ => ProcessError::Spawn { program: program.clone(), source },
         })?;
         let feeder = Tasks::new("child stdin");
-        if let (Stdin::Bytes(bytes), Some(mut pipe)) = (&self.stdin, child.stdin.take()) {
+        if let Stdin::Bytes(bytes) = &self.stdin
+            && let Some(mut pipe) = child.stdin.take()
+        {
             let bytes = bytes.clone();
             feeder.spawn("write", async move {
                 // a child that does not want all of it closes the pipe, which is its right
@@ -453,6 +455,16 @@ mod tests {
     async fn keeps_the_beginning_and_counts_the_rest() {
         let finished = run(sh("head -c 5000 /dev/zero"), Duration::from_secs(20)).await;
         assert_eq!((finished.stdout.bytes.len(), finished.stdout.total), (1000, 5000));
+    }
+
+    #[tokio::test]
+    async fn a_child_can_be_spoken_to_while_it_runs() {
+        let mut child = sh("read line; echo \"heard $line\"").stdin(Stdin::Pipe).spawn().unwrap();
+        let (mut input, mut output) = (child.stdin().unwrap(), child.stdout().unwrap());
+        input.write_all(b"you\n").await.unwrap();
+        let mut heard = String::new();
+        output.read_to_string(&mut heard).await.unwrap();
+        assert_eq!(heard, "heard you\n");
     }
 
     #[tokio::test]

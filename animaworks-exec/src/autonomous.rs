@@ -26,6 +26,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub use self::text::ApiText;
+pub(crate) use self::voice::Echo;
 use self::{
     ask::Answer,
     deeds::Deed,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`autonomous`] | mode A: any API that can call tools, the loop is ours |
 //! | [`basic`] | mode B: anything that can only write text |
+//! | [`child`] | engines that are programs of their own |
 //! | [`local`] | engines of this machine, without an account |
 //! | [`provider`] | who offers models, as a table |
 //! | [`wire`] | the dialects, from bytes to meaning |
@@ -14,6 +15,7 @@
 
 pub mod autonomous;
 pub mod basic;
+pub mod child;
 pub mod fallback;
 pub mod local;
 pub mod provider;

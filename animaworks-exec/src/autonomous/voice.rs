@@ -92,18 +92,18 @@ impl Voice {
 
 /// Keeps an answer from repeating a draft that was already shown.
 #[derive(Debug)]
-struct Echo {
+pub(crate) struct Echo {
     draft: String,
     heard: String,
     passed: bool,
 }
 
 impl Echo {
-    fn new(draft: &str) -> Self {
+    pub(crate) fn new(draft: &str) -> Self {
         Self { draft: draft.to_owned(), heard: String::new(), passed: false }
     }
 
-    fn push(&mut self, text: &str) -> String {
+    pub(crate) fn push(&mut self, text: &str) -> String {
         if self.passed {
             return text.to_owned();
         }

@@ -10,6 +10,7 @@
 
 mod anthropic;
 mod basic;
+mod child;
 mod fallback;
 mod faults;
 #[cfg(feature = "local-llm")]
