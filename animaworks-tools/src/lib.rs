@@ -6,6 +6,7 @@
 mod fault;
 pub mod files;
 pub mod human;
+pub mod mcp;
 mod memory;
 pub mod messages;
 mod outcomes;

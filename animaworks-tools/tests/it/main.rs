@@ -9,3 +9,4 @@
 mod attack;
 mod everyday;
 mod house;
+mod mcp;
