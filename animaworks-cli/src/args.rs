@@ -43,6 +43,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Memory(Memory),
     #[command(subcommand)]
+    Weights(Weights),
+    #[command(subcommand)]
     Credential(Credential),
     Doctor(Doctor),
     Completions(Completions),
@@ -197,6 +199,14 @@ pub(crate) enum Memory {
     Why {
         anima: String,
         message: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Weights {
+    Import {
+        #[arg(value_name = "DIR")]
+        source: PathBuf,
     },
 }
 

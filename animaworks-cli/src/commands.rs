@@ -13,6 +13,7 @@ mod init;
 mod internal;
 mod memory;
 mod models;
+mod weights;
 
 use crate::{args::Command, context::Cx, error::CliResult};
 
@@ -27,6 +28,7 @@ pub(crate) fn run(cx: &Cx, command: Command) -> CliResult {
         Command::Config(command) => config::run(cx, command),
         Command::Index(args) => index::run(cx, args),
         Command::Memory(command) => memory::run(cx, command),
+        Command::Weights(command) => weights::run(cx, command),
         Command::Credential(command) => credential::run(cx, command),
         Command::Doctor(args) => doctor::run(cx, args),
         Command::Completions(args) => completions::run(cx, args),

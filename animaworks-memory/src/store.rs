@@ -19,6 +19,7 @@ use animaworks_core::{
 };
 use async_trait::async_trait;
 use chrono_tz::Tz;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     embed::Embedder,
@@ -38,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct MemoryOptions {
-    /// How lists of answers are put together (config `rag.fusion`).
+    /// How lists of answers are put together.
     pub fusion: Fusion,
     /// How much may come to mind (config `priming`).
     pub budgets: Budgets,
@@ -46,6 +47,8 @@ pub struct MemoryOptions {
     pub locale: Locale,
     /// The model of meaning; without one everything is found by its words.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// Why there is no model although one was wanted; [`MemoryStore::health`] says it.
+    pub words_only: Option<String>,
 }
 
 /// What an Anima remembers, in Markdown and JSON lines, with an index beside them.
@@ -79,6 +82,8 @@ pub(crate) struct Inner {
     /// One write at a time, so that what was checked still holds when it is written.
     writing: tokio::sync::Mutex<()>,
     trouble: RwLock<Option<String>>,
+    /// Ends long background work between two steps.
+    closing: CancellationToken,
 }
 
 impl FileMemory {
@@ -108,6 +113,7 @@ impl FileMemory {
             swept: RwLock::default(),
             writing: tokio::sync::Mutex::default(),
             trouble: RwLock::default(),
+            closing: CancellationToken::new(),
         };
         inner.open_index().await;
         inner.open_vectors().await;
@@ -124,8 +130,13 @@ impl FileMemory {
         fs::blocking(move || ledger.counts().map_err(MemoryError::from)).await
     }
 
-    /// Ends background work; what was begun is finished.
+    /// Ends background work and closes the index. Vectors that are missing are made after the next opening.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe; what was committed stays.
     pub async fn close(&self) {
+        self.inner.closing.cancel();
         self.tasks.finished().await;
         let database = self.inner.take_database();
         if let Some(database) = database {
@@ -319,6 +330,8 @@ impl MemoryStore for FileMemory {
         let mut degraded: Vec<Degraded> =
             self.inner.trouble().map(|why| Degraded::new("index", why)).into_iter().collect();
         let meaning = self.inner.meaning.as_ref();
+        let words_only = self.inner.options.words_only.clone();
+        degraded.extend(words_only.map(|why| Degraded::new("vectors", why)));
         degraded.extend(meaning.and_then(Meaning::trouble).map(|why| Degraded::new("vectors", why)));
         let embedder = meaning.map(|meaning| meaning.embedder.signature().to_owned());
         MemoryHealth { chunks, vectors: meaning.map_or(0, Meaning::count), embedder, degraded }

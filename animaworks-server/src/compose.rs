@@ -5,8 +5,14 @@
 
 mod engines;
 mod hands;
+mod meaning;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use animaworks_core::{
     Anima, AnimaDir, AnimaError, AnimaName, Clock, DataDir, Locale, MemoryStore, Origin, SystemClock, ThreadId, Tool,
@@ -31,6 +37,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 pub use self::hands::Hands;
+use self::meaning::Meaning;
 
 /// How long running turns may finish when an Anima is closed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -62,6 +69,7 @@ pub struct InProcess {
     engines: Arc<dyn ExecutorSource>,
     hands: Hands,
     tools: Vec<Arc<dyn Tool>>,
+    meaning: OnceLock<Meaning>,
     residents: Mutex<BTreeMap<AnimaName, Resident>>,
 }
 
@@ -74,6 +82,7 @@ pub struct Resident {
     pub memory: Arc<dyn MemoryStore>,
     /// Where its files are.
     pub dir: AnimaDir,
+    files: Arc<FileMemory>,
 }
 
 impl Resident {
@@ -87,7 +96,9 @@ impl Resident {
     ///
     /// What was accepted is found at the next start.
     pub async fn close(&self) -> Result<(), AnimaError> {
-        self.anima.shutdown(GRACE).await
+        let ended = self.anima.shutdown(GRACE).await;
+        self.files.close().await;
+        ended
     }
 }
 
@@ -111,6 +122,7 @@ impl InProcess {
             engines,
             hands: Hands::new(&env, clock.clone()),
             tools: Vec::new(),
+            meaning: OnceLock::new(),
             residents: Mutex::default(),
             settings,
             data,
@@ -171,7 +183,7 @@ impl InProcess {
         self.engines.executor(&anima.model_for(&Trigger::Bootstrap)).map(|_| ())
     }
 
-    /// The memory of an Anima, without waking it up.
+    /// The memory of an Anima, without waking it up. Whoever opened it closes it.
     ///
     /// # Errors
     ///
@@ -180,9 +192,14 @@ impl InProcess {
     /// # Cancel safety
     ///
     /// Safe.
-    pub async fn memory(&self, name: &AnimaName) -> Result<Arc<dyn MemoryStore>, AnimaError> {
+    pub async fn memory(&self, name: &AnimaName) -> Result<Arc<FileMemory>, AnimaError> {
         let dir = self.dir(name)?;
-        let options = memory_options(&self.settings, self.locale);
+        let mut options = memory_options(&self.settings, self.locale);
+        match self.meaning() {
+            Meaning::Model(model) => options.embedder = Some(model.clone()),
+            Meaning::NotWanted => {}
+            Meaning::Missing(why) => options.words_only = Some(why.clone()),
+        }
         let memory = FileMemory::open(dir, self.zone, self.clock.clone(), options).await?;
         Ok(Arc::new(memory))
     }
@@ -202,7 +219,8 @@ impl InProcess {
             return Ok(resident.clone());
         }
         let dir = self.dir(name)?;
-        let memory = self.memory(name).await?;
+        let files = self.memory(name).await?;
+        let memory: Arc<dyn MemoryStore> = files.clone();
         let parts = Parts {
             home: AnimaHome::open(dir.clone(), self.zone, self.clock.clone()).with_locale(self.locale),
             memory: memory.clone(),
@@ -215,7 +233,7 @@ impl InProcess {
             holder: format!("pid {}", std::process::id()),
         };
         let anima: Arc<dyn Anima> = Arc::new(DigitalAnima::open(parts).await?);
-        let resident = Resident { anima, memory, dir };
+        let resident = Resident { anima, memory, dir, files };
         residents.insert(name.clone(), resident.clone());
         Ok(resident)
     }
@@ -237,7 +255,8 @@ impl InProcess {
         trigger: TriggerKind,
     ) -> Result<Decision, AnimaError> {
         let dir = self.dir(name)?;
-        let memory = self.memory(name).await?;
+        let files = self.memory(name).await?;
+        let memory: Arc<dyn MemoryStore> = files.clone();
         let cx = ToolContext {
             anima: name.clone(),
             turn: self.ids.turn(),
@@ -250,7 +269,9 @@ impl InProcess {
             cancel: CancellationToken::new(),
             progress: mpsc::channel(1).0,
         };
-        Ok(self.gate(&dir, &memory).decide(tool, args, &cx))
+        let decision = self.gate(&dir, &memory).decide(tool, args, &cx);
+        files.close().await;
+        Ok(decision)
     }
 
     /// What the owner of an Anima allows it.
@@ -271,6 +292,18 @@ impl InProcess {
     pub fn weights(&self) -> Option<PathBuf> {
         let model = self.settings.rag.embedding_model.rsplit('/').next().unwrap_or_default();
         weights::find(&self.data.weights(), model, None).ok()
+    }
+
+    /// Why memory is searched by words only, when a model of meaning was wanted.
+    pub fn words_only(&self) -> Option<String> {
+        match self.meaning() {
+            Meaning::Missing(why) => Some(why.clone()),
+            Meaning::Model(_) | Meaning::NotWanted => None,
+        }
+    }
+
+    fn meaning(&self) -> &Meaning {
+        self.meaning.get_or_init(|| Meaning::open(&self.settings, self.weights().as_deref(), self.locale))
     }
 
     /// The tools of an Anima behind its owner's rules.

@@ -212,9 +212,13 @@ fn clock(found: &mut Findings<'_>) {
 fn machine(found: &mut Findings<'_>) {
     let cx = found.cx;
     let Ok(host) = cx.host() else { return };
-    match host.weights() {
-        Some(place) => found.good("weights", place.display().to_string()),
-        None => {
+    match (host.weights(), host.words_only()) {
+        (Some(place), None) => found.good("weights", place.display().to_string()),
+        (Some(_), Some(why)) => {
+            let remedy = t!(cx.locale, "cli.doctor.weights_remedy", flag = cx.flag);
+            found.weak("weights", why, remedy);
+        }
+        (None, _) => {
             let remedy = t!(cx.locale, "cli.doctor.weights_remedy", flag = cx.flag);
             found.weak("weights", t!(cx.locale, "cli.doctor.no_weights"), remedy);
         }

@@ -1,6 +1,6 @@
 //! `index`: brings the shadow of the memories up to date with the files.
 
-use animaworks_core::{Changed, t};
+use animaworks_core::{Changed, MemoryStore, t};
 use serde_json::json;
 
 use crate::{
@@ -25,7 +25,9 @@ pub(super) fn run(cx: &Cx, args: Index) -> CliResult {
         let mut rows = Vec::new();
         for name in &names {
             let memory = host.memory(name).await?;
-            let done = memory.refresh(changed.clone()).await?;
+            let done = memory.refresh(changed.clone()).await;
+            memory.close().await;
+            let done = done?;
             bar.inc(1);
             rows.push((name, done));
         }

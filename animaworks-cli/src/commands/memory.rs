@@ -1,6 +1,6 @@
 //! `memory search | why`: what an Anima would find, and what would come to its mind.
 
-use animaworks_core::{Cue, ErrorKind, Query, Recall, SearchScope, TriggerKind, t};
+use animaworks_core::{Cue, ErrorKind, MemoryStore, Query, Recall, SearchScope, TriggerKind, t};
 
 use crate::{
     args::Memory,
@@ -20,7 +20,9 @@ pub(super) fn run(cx: &Cx, command: Memory) -> CliResult {
                 let memory = host.memory(&name).await?;
                 let today = host.now().date_naive();
                 let query = Query { today: Some(today), ..Query::new(query).within(scope).top(limit) };
-                let recall = memory.search(&query).await?;
+                let recall = memory.search(&query).await;
+                memory.close().await;
+                let recall = recall?;
                 if cx.json { ui::json(&recall) } else { show(cx, &recall) }
             })
         }
@@ -64,7 +66,9 @@ fn why(cx: &Cx, anima: &str, message: String) -> CliResult {
             now: host.now(),
             locale: cx.locale,
         };
-        let priming = memory.prime(&cue).await?;
+        let priming = memory.prime(&cue).await;
+        memory.close().await;
+        let priming = priming?;
         if cx.json {
             return ui::json(&priming);
         }

@@ -13,7 +13,6 @@ pub(crate) fn bar(total: u64, message: &str) -> ProgressBar {
 }
 
 /// A bar of bytes whose number becomes known later.
-#[cfg(feature = "hub")]
 pub(crate) fn bytes(message: &str) -> ProgressBar {
     let bar = bar(0, message);
     if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {bytes}/{total_bytes} {eta}") {

@@ -163,8 +163,13 @@ impl Inner {
             let vectors = if texts.is_empty() {
                 Vec::new()
             } else {
-                let made = meaning.embedder.embed(EmbedKind::Passage, texts).await;
-                made.map_err(|error| index_error("embed memory", error))?
+                tokio::select! {
+                    made = meaning.embedder.embed(EmbedKind::Passage, texts) => {
+                        made.map_err(|error| index_error("embed memory", error))?
+                    }
+                    // whoever closes does not wait for a whole memory to be read
+                    () = self.closing.cancelled() => return Ok(made),
+                }
             };
             let mut changes: Vec<VectorChange> = gone.iter().map(|id| VectorChange::Remove(id.0 as u64)).collect();
             let rows = ids.iter().zip(vectors).map(|(id, vector)| VectorRow { id: id.0 as u64, vector });

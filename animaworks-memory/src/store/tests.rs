@@ -506,3 +506,42 @@ async fn expecting_nothing_creates_and_never_replaces() {
     assert!(matches!(memory.write(expecting("knowledge/a.md")).await, Err(MemoryError::Changed { .. })));
     assert!(matches!(memory.write(expecting("knowledge/b.md")).await, Err(MemoryError::Changed { .. })));
 }
+
+/// A model that never answers.
+#[derive(Debug)]
+struct Silent;
+
+#[async_trait]
+impl Embedder for Silent {
+    fn signature(&self) -> &'static str {
+        "silent"
+    }
+
+    fn dimensions(&self) -> usize {
+        4
+    }
+
+    async fn embed(&self, _: crate::EmbedKind, _: Vec<String>) -> Result<Vec<Vec<f32>>, crate::EmbedError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn closing_does_not_wait_for_vectors() {
+    let home = Home::new(&[("knowledge/keys.md", "# Keys\n\nThe spare key is under the blue pot.\n")]);
+    let options = MemoryOptions { embedder: Some(Arc::new(Silent)), ..MemoryOptions::default() };
+    let memory = FileMemory::open(home.dir.clone(), chrono_tz::Asia::Tokyo, home.clock.clone(), options).await.unwrap();
+    memory.inner.catch_up(&memory.tasks).await;
+    let (limit, close) = (Duration::from_secs(10), memory.close());
+    tokio::time::timeout(limit, close).await.expect("it closes");
+}
+
+#[tokio::test]
+async fn health_says_why_there_is_no_model() {
+    let home = Home::new(&[]);
+    let options = MemoryOptions { words_only: Some("no weights".to_owned()), ..MemoryOptions::default() };
+    let memory = FileMemory::open(home.dir.clone(), chrono_tz::Asia::Tokyo, home.clock.clone(), options).await.unwrap();
+    let health = memory.health().await;
+    assert_eq!((health.embedder, health.vectors), (None, 0));
+    assert_eq!(health.degraded, [Degraded::new("vectors", "no weights")]);
+}
