@@ -1,6 +1,7 @@
 //! The command line, as data. Its words come from the catalogue, by the path of each argument.
 
 mod localize;
+pub(crate) mod pack;
 
 pub(crate) use localize::localized;
 
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Credential(Credential),
     Doctor(Doctor),
+    #[command(subcommand)]
+    Pack(pack::Pack),
     Completions(Completions),
     #[command(subcommand, hide = true)]
     Internal(Internal),

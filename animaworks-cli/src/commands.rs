@@ -14,6 +14,7 @@ mod internal;
 mod memory;
 mod models;
 mod weights;
+mod pack;
 
 use crate::{args::Command, context::Cx, error::CliResult};
 
@@ -30,6 +31,7 @@ pub(crate) fn run(cx: &Cx, command: Command) -> CliResult {
         Command::Memory(command) => memory::run(cx, command),
         Command::Weights(command) => weights::run(cx, command),
         Command::Credential(command) => credential::run(cx, command),
+        Command::Pack(command) => pack::run(cx, command),
         Command::Doctor(args) => doctor::run(cx, args),
         Command::Completions(args) => completions::run(cx, args),
         Command::Internal(command) => internal::run(cx, command),

@@ -22,13 +22,14 @@
 //! terms of words, `index` keeps the shadow, `lexical` finds by words, [`embed`] and
 //! [`vector`] by meaning, `fuse` puts both together, `graph` follows links,
 //! `retrieve` answers a question, `priming` is what comes to mind before a turn,
-//! [`ledger`] counts what was used.
+//! [`ledger`] counts what was used. [`pack`] is Markdown memory for a coding agent, on the same parts.
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod mapped;
 
 pub mod embed;
+pub mod pack;
 pub mod vector;
 
 mod chunk;

@@ -3,6 +3,7 @@
 mod coverage;
 mod embedding;
 mod gguf;
+mod npm;
 mod shell;
 mod tidy;
 mod weights;

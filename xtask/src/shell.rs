@@ -54,6 +54,7 @@ fn docs() -> Result<(), String> {
 /// Every test there is, and a plain total line at the end.
 pub fn test() -> Result<(), String> {
     crate::weights::fetch();
+    crate::npm::fetch();
     let gguf = crate::gguf::fetch().map_err(|problem| eprintln!("gguf: {problem}; tests that need it are skipped"));
     // the whole-system tests drive the real program
     run("cargo", &["build", "--profile", "ci", "--locked", "--workspace", "--bins", "--examples"])?;
@@ -180,7 +181,7 @@ fn run(program: &str, args: &[&str]) -> Result<(), String> {
 
 fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
-    command.args(args).envs(crate::weights::environment());
+    command.args(args).envs(crate::weights::environment()).envs(crate::npm::environment());
     command
 }
 

@@ -12,5 +12,6 @@ mod architecture;
 mod engines;
 mod first_conversation;
 mod kill;
+mod pack;
 mod python_home;
 mod wrong_on_purpose;

@@ -46,6 +46,8 @@ const FAMILIES: &[&str] = &[
     "server.name",
     "cli.name",
     "pack.name",
+    "pack.refused.",
+    "pack.secret.",
 ];
 
 pub(super) fn check(root: &Path, sources: &[Source], breaches: &mut Vec<String>) -> Result<(), String> {

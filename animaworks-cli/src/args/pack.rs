@@ -1,0 +1,77 @@
+//! The arguments of `pack`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Pack {
+    Reindex {
+        #[command(flatten)]
+        place: Place,
+        #[arg(long)]
+        full: bool,
+    },
+    Search {
+        #[command(flatten)]
+        place: Place,
+        query: String,
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
+        limit: usize,
+    },
+    Write {
+        #[command(flatten)]
+        place: Place,
+        #[arg(long, value_name = "FILE")]
+        file: String,
+        #[arg(long, value_name = "HEADING")]
+        heading: String,
+        #[arg(long, value_name = "TEXT")]
+        body: Option<String>,
+        #[arg(long, value_name = "HEADING")]
+        replace: Option<String>,
+    },
+    Rotate {
+        #[command(flatten)]
+        place: Place,
+    },
+    Context {
+        #[command(flatten)]
+        place: Place,
+        #[arg(long)]
+        brief: bool,
+    },
+    Report {
+        #[command(flatten)]
+        place: Place,
+        #[arg(long, value_name = "N")]
+        stale_days: Option<u32>,
+    },
+    Install {
+        #[arg(long, value_name = "claude|codex|gemini", default_value = "claude")]
+        agent: Vec<String>,
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        #[arg(long)]
+        project: bool,
+    },
+    Uninstall {
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    Doctor {
+        #[command(flatten)]
+        place: Place,
+    },
+    CheckSecrets {
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+    },
+}
+
+/// Where the memory is, when it is not where it usually is.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    #[arg(long = "dir", value_name = "DIR")]
+    pub(crate) dirs: Vec<PathBuf>,
+}
