@@ -13,8 +13,8 @@ mod init;
 mod internal;
 mod memory;
 mod models;
-mod weights;
 mod pack;
+mod weights;
 
 use crate::{args::Command, context::Cx, error::CliResult};
 

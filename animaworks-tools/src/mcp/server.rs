@@ -1,4 +1,4 @@
-//! The server's side of MCP, for one visitor of one turn: JSON-RPC in lines (docs/adr/0004).
+//! The server's side of MCP, for one visitor of one turn: JSON-RPC in lines (docs/adr/0005).
 
 use std::{
     collections::BTreeMap,
