@@ -169,11 +169,11 @@ fn sha256(path: &Path) -> Result<String, FileError> {
 }
 
 /// Name, shape and values.
-#[cfg(all(test, feature = "embed"))]
+#[cfg(all(test, feature = "oracle"))]
 pub(crate) type PlainTensor = (String, Vec<usize>, Vec<f32>);
 
 /// Every tensor of a source in f32 under its Hugging Face name, for comparison.
-#[cfg(all(test, feature = "embed"))]
+#[cfg(all(test, feature = "oracle"))]
 pub(crate) fn bert_tensors(source: &Path) -> Result<Vec<PlainTensor>, EmbedError> {
     import::bert_tensors(&*source::open(source)?)
 }

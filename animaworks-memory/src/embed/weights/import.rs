@@ -319,7 +319,7 @@ fn encode(kind: Kind, values: &[f32]) -> Vec<u8> {
 }
 
 /// Every tensor of a source as a BERT has it.
-#[cfg(all(test, feature = "embed"))]
+#[cfg(all(test, feature = "oracle"))]
 pub(super) fn bert_tensors(source: &dyn Source) -> Result<Vec<super::PlainTensor>, EmbedError> {
     let shape = source.shape();
     let hidden = shape.hidden;
