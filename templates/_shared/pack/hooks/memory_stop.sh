@@ -1,5 +1,5 @@
 #!/bin/sh
-# The agent has stopped: the work at hand is kept small, and the index follows. Says nothing, holds nobody up.
+# The agent has stopped: the work at hand is kept small, and the index follows. Says nothing, and takes milliseconds.
 here=${0%/*}
 program=animaworks
 [ -r "$here/../local.conf" ] && . "$here/../local.conf"
