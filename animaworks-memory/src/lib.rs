@@ -28,6 +28,7 @@
 
 mod mapped;
 
+pub mod bench;
 pub mod embed;
 pub mod pack;
 pub mod vector;
