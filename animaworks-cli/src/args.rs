@@ -1,8 +1,10 @@
 //! The command line, as data. Its words come from the catalogue, by the path of each argument.
 
+mod bench;
 mod localize;
 pub(crate) mod pack;
 
+pub(crate) use bench::{Bench, BenchData, BenchFusion, BenchMemory, BenchRun};
 pub(crate) use localize::localized;
 
 use std::path::PathBuf;
@@ -50,6 +52,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     #[command(subcommand)]
     Pack(pack::Pack),
+    Bench(Bench),
     Completions(Completions),
     #[command(subcommand, hide = true)]
     Internal(Internal),

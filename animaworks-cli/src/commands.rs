@@ -1,6 +1,7 @@
 //! One file per command. Each takes what it needs, prints what it found, and returns.
 
 mod anima;
+mod bench;
 mod chat;
 mod completions;
 mod config;
@@ -33,6 +34,7 @@ pub(crate) fn run(cx: &Cx, command: Command) -> CliResult {
         Command::Credential(command) => credential::run(cx, command),
         Command::Pack(command) => pack::run(cx, command),
         Command::Doctor(args) => doctor::run(cx, args),
+        Command::Bench(command) => bench::run(cx, command),
         Command::Completions(args) => completions::run(cx, args),
         Command::Internal(command) => internal::run(cx, command),
     }
