@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     #[command(subcommand)]
     Pack(pack::Pack),
+    #[command(subcommand)]
     Bench(Bench),
     Completions(Completions),
     #[command(subcommand, hide = true)]

@@ -74,9 +74,10 @@ fn measure(cx: &Cx, args: BenchRun) -> CliResult {
             let bar = ui::progress::bar(set.stores.len() as u64, &set.name);
             let product = run::run(set, &options, &clock, args.data.original, |_| bar.inc(1)).await?;
             bar.finish_and_clear();
-            let beside = match args.no_peers {
-                true => peers::Peers::new(),
-                false => peers::run(set, None, &clock, args.data.original).await?,
+            let beside = if args.no_peers {
+                peers::Peers::new()
+            } else {
+                peers::run(set, None, &clock, args.data.original).await?
             };
             report.add(set, Some(&product), &beside);
         }

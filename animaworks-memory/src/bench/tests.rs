@@ -123,26 +123,23 @@ async fn textbook_figures_on_our_own_data_are_reproduced() {
     assert!((figure("oracle", "recall@700t") - 1.0).abs() < 1e-9);
 }
 
-/// A store in each language; figures below these mean that something broke.
+/// Four stores, one of them asked in the other language; figures below these mean that something broke.
 #[tokio::test]
 async fn recall_on_our_own_data_does_not_fall() {
     let set = animem();
-    for language in ["ja", "en"] {
-        let (store, gold) = set.stores.iter().zip(&set.gold).find(|(store, _)| store.language == language).unwrap();
-        let one = DataSet { stores: vec![store.clone()], gold: vec![gold.clone()], ..set.clone() };
-        let product = run::run(&one, &MemoryOptions::default(), &clock(), false, |_| {}).await.unwrap();
-        let figures = score::summary(&product.scored);
-        let figure = |metric: &str| figures[score::ALL][metric];
-        for (metric, least) in FLOORS {
-            assert!(figure(metric) >= least, "{language} {metric}: {} < {least}", figure(metric));
-        }
-        assert_eq!(product.speed.records, store.records.len());
+    let four = DataSet { stores: set.stores[..4].to_vec(), gold: set.gold[..4].to_vec(), ..set };
+    let product = run::run(&four, &MemoryOptions::default(), &clock(), false, |_| {}).await.unwrap();
+    let figures = score::summary(&product.scored);
+    for (metric, least) in FLOORS {
+        let measured = figures[score::ALL][metric];
+        assert!(measured >= least, "{metric}: {measured} < {least}");
     }
+    assert_eq!(product.speed.records, four.stores.iter().map(|store| store.records.len()).sum::<usize>());
 }
 
 /// What words alone reach, less a little.
 const FLOORS: [(&str, f64); 4] =
-    [("recall@10", 0.20), ("recall@700t", 0.30), ("any@1100t", 0.40), ("fresh_first", 0.15)];
+    [("recall@10", 0.165), ("recall@700t", 0.30), ("any@1100t", 0.49), ("fresh_first", 0.27)];
 
 #[test]
 fn a_report_is_read_back_and_compared() {
