@@ -6,12 +6,13 @@ use crate::{
     home::{
         AnimaHome,
         activity::{Activity, ActivityQuery},
-        conversation::{Turn, mark_interrupted},
+        conversation::{Turn, Unanswered, mark_interrupted},
         journal::Recovered,
     },
     ids::{MessageId, ThreadId, TurnId},
     t,
     trigger::SessionKind,
+    trust::Origin,
 };
 
 /// Something that was found and put away.
@@ -30,6 +31,10 @@ pub(super) struct Found {
 /// [`FileError`]; what could not be put away stays where it is and is found again.
 pub(super) fn recover(home: &AnimaHome) -> Result<Vec<Found>, FileError> {
     let mut found = Vec::new();
+    // accepted, and the process died before the activity log had it; a summary of the conversation keeps no words
+    for open in home.unanswered()? {
+        log_message_once(home, &open)?;
+    }
     for orphan in home.orphans()? {
         found.extend(put_away(home, &orphan)?);
     }
@@ -106,6 +111,28 @@ fn into_conversation(home: &AnimaHome, orphan: &Recovered) -> Result<bool, FileE
         // a journal of another version names no message of ours
         _ => home.append_interrupted(&orphan.thread, &super::clean(&orphan.text), tools),
     }
+}
+
+/// The activity log has every message that was accepted.
+fn log_message_once(home: &AnimaHome, open: &Unanswered) -> Result<(), FileError> {
+    let id = open.message.as_str();
+    let is_known = home.load(&ActivityQuery::days(3))?.iter().any(|logged| {
+        logged.activity.kind == Activity::MESSAGE_RECEIVED && logged.activity.meta_str("message_id") == id
+    });
+    let turns = home.conversation(&open.thread)?.conversation.turns;
+    let Some(turn) = turns.into_iter().find(|turn| turn.message_id() == Some(id)).filter(|_| !is_known) else {
+        return Ok(());
+    };
+    let (kind, origin) = if turn.role == Turn::HUMAN { ("human", Origin::human()) } else { ("anima", Origin::anima()) };
+    let line = Activity::new(Activity::MESSAGE_RECEIVED)
+        .content(turn.content)
+        .from(turn.role)
+        .channel("chat")
+        .origin(origin)
+        .meta("from_type", kind)
+        .meta("thread_id", open.thread.as_str())
+        .meta("message_id", id);
+    home.log(line).map(drop)
 }
 
 /// One line in the activity log for each turn that broke off, however often it is found.

@@ -33,6 +33,24 @@ async fn accepted_and_never_begun_is_told() {
 }
 
 #[tokio::test]
+async fn what_was_accepted_is_in_the_activity_log_too() {
+    let kit = Kit::new();
+    let anima = kit.open(ScriptedExecutor::default()).await;
+    // a process that dies right here has told only the conversation
+    anima.home().accept(&say("残して")).unwrap();
+    kit.end(anima).await;
+
+    for _ in 0..2 {
+        let anima = kit.open(ScriptedExecutor::default()).await;
+        let logged = anima.home().recent(1, 50).unwrap();
+        let received: Vec<_> = logged.iter().filter(|line| line.activity.kind == "message_received").collect();
+        assert_eq!(received.len(), 1);
+        assert_eq!(received[0].activity.content, "残して");
+        kit.end(anima).await;
+    }
+}
+
+#[tokio::test]
 async fn a_partial_answer_is_kept_once_and_marked() {
     let kit = Kit::new();
     let (engine, mut hand) = puppet();
