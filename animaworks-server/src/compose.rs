@@ -3,6 +3,7 @@
 //! Everything is wired here and nowhere else; constructors start nothing. The demo, the
 //! chat command, the examples and the tests build the same graph.
 
+mod company;
 mod engines;
 mod hands;
 mod meaning;
@@ -37,7 +38,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 pub use self::hands::Hands;
-use self::meaning::Meaning;
+use self::{company::Company, meaning::Meaning};
 
 /// How long running turns may finish when an Anima is closed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -68,6 +69,7 @@ pub struct InProcess {
     ids: Arc<dyn IdSource>,
     engines: Arc<dyn ExecutorSource>,
     hands: Hands,
+    company: Company,
     tools: Vec<Arc<dyn Tool>>,
     meaning: OnceLock<Meaning>,
     residents: Mutex<BTreeMap<AnimaName, Resident>>,
@@ -114,13 +116,16 @@ impl InProcess {
         let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
         let locale = settings.locale.unwrap_or(locale);
         let engines = engines::engines(&env, &data, &settings, locale, &clock, &ids);
+        let zone = settings.system.zone();
+        let company = Company::new(&data, zone, &clock, &ids);
         Ok(Self {
             locale,
-            zone: settings.system.zone(),
+            zone,
             clock: clock.clone(),
             ids,
             engines,
             hands: Hands::new(&env, clock.clone()),
+            company,
             tools: Vec::new(),
             meaning: OnceLock::new(),
             residents: Mutex::default(),
@@ -222,17 +227,18 @@ impl InProcess {
         let files = self.memory(name).await?;
         let memory: Arc<dyn MemoryStore> = files.clone();
         let parts = Parts {
-            home: AnimaHome::open(dir.clone(), self.zone, self.clock.clone()).with_locale(self.locale),
+            home: self.home(&dir),
             memory: memory.clone(),
             engines: self.engines.clone(),
             gate: self.gate(&dir, &memory),
             choices: Arc::new(FileChoices::new(self.data.clone(), name.clone())),
             ids: self.ids.clone(),
-            post: None,
-            tasks: None,
+            post: Some(self.company.post()),
+            tasks: Some(self.company.book()),
             holder: format!("pid {}", std::process::id()),
         };
         let anima: Arc<dyn Anima> = Arc::new(DigitalAnima::open(parts).await?);
+        self.company.take_over(name).await;
         let resident = Resident { anima, memory, dir, files };
         residents.insert(name.clone(), resident.clone());
         Ok(resident)
@@ -311,8 +317,13 @@ impl InProcess {
         let permissions = self.hands.permissions(dir);
         let mut tools = animaworks_tools::memory_tools(memory, self.locale);
         tools.extend(self.hands.tools(&permissions, self.locale));
+        tools.extend(self.company.tools(&self.home(dir), memory, &self.settings, self.locale));
         tools.extend(self.tools.iter().cloned());
         Gate::new(tools, permissions)
+    }
+
+    fn home(&self, dir: &AnimaDir) -> AnimaHome {
+        AnimaHome::open(dir.clone(), self.zone, self.clock.clone()).with_locale(self.locale)
     }
 
     fn dir(&self, name: &AnimaName) -> Result<AnimaDir, AnimaError> {
