@@ -30,7 +30,7 @@ use futures_util::{StreamExt, stream::BoxStream};
 pub use self::sampler::Sampling;
 use self::{
     decoder::Family,
-    room::{Job, Room},
+    room::{Desk, Job, Room},
 };
 use crate::basic::{TextAsk, TextEvent, TextModel};
 
@@ -159,7 +159,7 @@ pub struct GgufModel {
     clock: Arc<dyn Clock>,
     loaded: Arc<AtomicBool>,
     /// Where the thread with the weights takes its work, while there is one.
-    thread: Mutex<Option<mpsc::Sender<Job>>>,
+    thread: Arc<Desk>,
 }
 
 impl fmt::Debug for GgufModel {
@@ -179,7 +179,7 @@ impl GgufModel {
             locale,
             clock,
             loaded: Arc::default(),
-            thread: Mutex::new(None),
+            thread: Arc::default(),
         }
     }
 
@@ -226,6 +226,7 @@ impl GgufModel {
             locale: self.locale,
             clock: self.clock.clone(),
             loaded: self.loaded.clone(),
+            desk: Arc::downgrade(&self.thread),
         };
         let idle = self.idle;
         let lost = |detail: String| ExecError::Interrupted { engine: self.engine.clone(), detail };

@@ -71,6 +71,8 @@ fn a_model_in_this_process_streams_and_says_how_fast_it_is() {
     std::fs::create_dir_all(&models).unwrap();
     std::os::unix::fs::symlink(path, models.join("gemma.gguf")).unwrap();
     program.ok(["config", "set", "model_max_tokens", r#"{"local/*": 24}"#]);
+    // a small window makes a short prompt, which this build reads in seconds
+    program.ok(["config", "set", "model_context_windows", r#"{"local/*": 4096}"#]);
     let out = program.ok(["chat", "sakura", "--json", "The capital of France is"]);
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["model"], "local/gemma");

@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -35,6 +35,9 @@ pub(super) struct Job {
     pub(super) out: Sender<Result<TextEvent, ExecError>>,
 }
 
+/// Where jobs are handed in, while there is a thread.
+pub(super) type Desk = Mutex<Option<mpsc::Sender<Job>>>;
+
 /// What the thread knows before it loads anything.
 #[derive(Debug)]
 pub(super) struct Room {
@@ -44,6 +47,8 @@ pub(super) struct Room {
     pub(super) locale: Locale,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) loaded: Arc<AtomicBool>,
+    /// Gone when the model has been dropped.
+    pub(super) desk: Weak<Desk>,
 }
 
 /// A model in memory.
@@ -65,7 +70,7 @@ impl Room {
     /// Works until it has been idle for `idle`, or until the model is dropped.
     pub(super) fn run(&self, jobs: &mpsc::Receiver<Job>, idle: Duration) {
         let mut model = None;
-        while let Ok(job) = jobs.recv_timeout(idle) {
+        while let Some(job) = self.next(jobs, idle) {
             if job.out.is_closed() {
                 continue;
             }
@@ -90,7 +95,27 @@ impl Room {
                 }
             }
         }
+    }
+
+    /// The next job. Without one the desk is closed under its lock, so that no job is handed to a thread that ends.
+    fn next(&self, jobs: &mpsc::Receiver<Job>, idle: Duration) -> Option<Job> {
+        match jobs.recv_timeout(idle) {
+            Ok(job) => return Some(job),
+            Err(mpsc::RecvTimeoutError::Disconnected) => {}
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                if let Some(desk) = self.desk.upgrade() {
+                    let mut work = desk.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Ok(job) = jobs.try_recv() {
+                        return Some(job);
+                    }
+                    *work = None;
+                    self.loaded.store(false, Ordering::Release);
+                    return None;
+                }
+            }
+        }
         self.loaded.store(false, Ordering::Release);
+        None
     }
 
     fn answer(&self, model: &mut Model, job: &Job) -> Result<Result<(), Gone>, ExecError> {
