@@ -1,4 +1,4 @@
-//! The same conversation through three kinds of engine: a scripted API, real llama.cpp behind one, and a model in this process.
+//! The same conversation through a scripted API and through real llama.cpp behind one.
 
 use std::{
     io::{BufRead, BufReader},
@@ -61,23 +61,6 @@ fn gguf() -> Option<PathBuf> {
         println!("skipped: ANIMAWORKS_TEST_GGUF names no file (cargo xtask gguf fetches one)");
     }
     path
-}
-
-#[test]
-fn a_model_in_this_process_streams_and_says_how_fast_it_is() {
-    let Some(path) = gguf() else { return };
-    let program = organisation("local/gemma", None);
-    let models = program.data().join("models");
-    std::fs::create_dir_all(&models).unwrap();
-    std::os::unix::fs::symlink(path, models.join("gemma.gguf")).unwrap();
-    program.ok(["config", "set", "model_max_tokens", r#"{"local/*": 24}"#]);
-    // a small window makes a short prompt, which this build reads in seconds
-    program.ok(["config", "set", "model_context_windows", r#"{"local/*": 4096}"#]);
-    let out = program.ok(["chat", "sakura", "--json", "The capital of France is"]);
-    let report: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(report["model"], "local/gemma");
-    assert!(report["usage"]["output_tokens"].as_u64().unwrap() > 0, "{report}");
-    println!("in process: {}", report["notes"]);
 }
 
 /// llama.cpp behind an OpenAI-compatible wrapper, ended with the test.
