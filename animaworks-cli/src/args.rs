@@ -45,6 +45,7 @@ pub(crate) enum Command {
     Index(Index),
     #[command(subcommand)]
     Memory(Memory),
+    Mcp(Mcp),
     #[command(subcommand)]
     Weights(Weights),
     #[command(subcommand)]
@@ -207,6 +208,16 @@ pub(crate) enum Memory {
         anima: String,
         message: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    #[arg(long, value_name = "NAME", required_unless_present = "socket")]
+    pub(crate) anima: Option<String>,
+    #[arg(long, value_name = "TOOL,…", value_delimiter = ',', requires = "anima")]
+    pub(crate) tools: Vec<String>,
+    #[arg(long, value_name = "PATH", hide = true, conflicts_with = "anima")]
+    pub(crate) socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

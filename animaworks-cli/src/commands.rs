@@ -12,6 +12,7 @@ mod doctor;
 mod index;
 mod init;
 mod internal;
+pub(crate) mod mcp;
 mod memory;
 mod models;
 mod pack;
@@ -30,6 +31,7 @@ pub(crate) fn run(cx: &Cx, command: Command) -> CliResult {
         Command::Config(command) => config::run(cx, command),
         Command::Index(args) => index::run(cx, args),
         Command::Memory(command) => memory::run(cx, command),
+        Command::Mcp(args) => mcp::run(cx, args),
         Command::Weights(command) => weights::run(cx, command),
         Command::Credential(command) => credential::run(cx, command),
         Command::Pack(command) => pack::run(cx, command),

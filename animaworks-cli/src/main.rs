@@ -14,5 +14,12 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|arg| arg == "internal") && args.get(2).is_some_and(|arg| arg == "confine") {
         return animaworks_tools::sandbox::helper::main(args.into_iter().skip(1));
     }
+    // and so does the pipe that an engine starts for its tools
+    if let [_, command, flag, socket] = args.as_slice()
+        && command == "mcp"
+        && flag == "--socket"
+    {
+        return commands::mcp::pipe_main(socket.as_ref());
+    }
     context::run(args)
 }

@@ -516,6 +516,7 @@ impl Fault for ExecError {
             Self::ContextOverflow { .. } => "engine_context_overflow",
             Self::Rejected { .. } => "engine_rejected",
             Self::UnknownModel { .. } => "engine_unknown_model",
+            Self::NotInstalled { engine, .. } if install(engine).is_some() => "program_not_installed",
             Self::NotInstalled { .. } => "engine_not_installed",
             Self::Unreachable { .. } => "engine_unreachable",
             Self::Timeout { .. } => "engine_timeout",
@@ -533,10 +534,13 @@ impl Fault for ExecError {
             | Self::Quota { engine, detail }
             | Self::Busy { engine, detail, .. }
             | Self::ContextOverflow { engine, detail }
-            | Self::NotInstalled { engine, detail }
             | Self::Unreachable { engine, detail }
             | Self::Interrupted { engine, detail }
             | Self::Malformed { engine, detail } => vec![("engine", engine.clone()), ("detail", detail.clone())],
+            Self::NotInstalled { engine, detail } => {
+                let install = install(engine).unwrap_or_default().to_owned();
+                vec![("engine", engine.clone()), ("detail", detail.clone()), ("install", install)]
+            }
             Self::Rejected { engine, status, detail } => {
                 vec![("engine", engine.clone()), ("status", status.to_string()), ("detail", detail.clone())]
             }
@@ -551,4 +555,15 @@ impl Fault for ExecError {
             Self::Other(error) => vec![("detail", error.to_string())],
         }
     }
+}
+
+/// How people install a program that is an engine.
+fn install(program: &str) -> Option<&'static str> {
+    Some(match program {
+        "claude" => "npm install -g @anthropic-ai/claude-code",
+        "codex" => "npm install -g @openai/codex",
+        "gemini" => "npm install -g @google/gemini-cli",
+        "cursor-agent" => "https://cursor.com/cli",
+        _ => return None,
+    })
 }

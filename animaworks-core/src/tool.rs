@@ -248,6 +248,18 @@ impl ToolOutput {
         self
     }
 
+    /// The origin this leaves on a session that has seen it: never more trusted than itself.
+    pub fn leaves(&self) -> Origin {
+        if self.origin.trust() <= self.trust {
+            return self.origin.clone();
+        }
+        match self.trust {
+            Trust::Trusted => self.origin.clone(),
+            Trust::Medium => Origin::of(Origin::MIXED),
+            Trust::Untrusted => Origin::of(Origin::EXTERNAL_PLATFORM),
+        }
+    }
+
     /// A failure the model can mend, in the shape models know (exec spec §4.4).
     pub fn error(error_type: &str, message: &str, suggestion: Option<&str>) -> Self {
         let mut body = serde_json::json!({"status": "error", "error_type": error_type, "message": message});

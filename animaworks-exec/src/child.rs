@@ -97,6 +97,7 @@ impl Surroundings {
         policy.write.extend(self.bridge_dirs());
         policy.connect_all = true;
         policy.local_sockets = true;
+        policy.own_process = true;
         policy
     }
 

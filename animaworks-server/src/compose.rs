@@ -7,6 +7,8 @@ mod company;
 mod engines;
 mod hands;
 mod meaning;
+mod programs;
+mod visit;
 
 use std::{
     collections::BTreeMap,
@@ -29,6 +31,7 @@ use animaworks_core::{
     seams::{Enforced, Host},
     trigger::Trigger,
 };
+use animaworks_exec::resolve::Engines;
 use animaworks_memory::{FileMemory, MemoryOptions, embed::weights};
 use animaworks_tools::EffectiveTable;
 use async_trait::async_trait;
@@ -37,8 +40,8 @@ use chrono_tz::Tz;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-pub use self::hands::Hands;
 use self::{company::Company, meaning::Meaning};
+pub use self::{hands::Hands, visit::Visit};
 
 /// How long running turns may finish when an Anima is closed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -67,7 +70,10 @@ pub struct InProcess {
     zone: Tz,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    engines: Arc<dyn ExecutorSource>,
+    env: Env,
+    engines: Engines,
+    /// Instead of ours, when somebody brought others.
+    other_engines: Option<Arc<dyn ExecutorSource>>,
     hands: Hands,
     company: Company,
     tools: Vec<Arc<dyn Tool>>,
@@ -124,7 +130,9 @@ impl InProcess {
             clock: clock.clone(),
             ids,
             engines,
+            other_engines: None,
             hands: Hands::new(&env, clock.clone()),
+            env,
             company,
             tools: Vec::new(),
             meaning: OnceLock::new(),
@@ -141,17 +149,20 @@ impl InProcess {
         self
     }
 
-    /// The same with commands, which start through `program` (`animaworks`, or `animaworks-confine`).
+    /// The same with commands and the engines that are programs, which start through `program`: `animaworks`.
+    /// With `animaworks-confine` commands run, and the programs find no tools of ours.
     #[must_use]
     pub fn with_program(mut self, program: PathBuf) -> Self {
-        self.hands = self.hands.with_program(program);
+        self.hands = self.hands.with_program(program.clone());
+        let made = programs::programs(&self.env, &self.data, &self.hands, program, &self.engines);
+        self.engines.programs = Some(made);
         self
     }
 
     /// The same with other engines.
     #[must_use]
     pub fn with_engines(mut self, engines: Arc<dyn ExecutorSource>) -> Self {
-        self.engines = engines;
+        self.other_engines = Some(engines);
         self
     }
 
@@ -185,7 +196,7 @@ impl InProcess {
     ///
     /// The engine's own, with the remedy.
     pub fn can_run(&self, anima: &AnimaSettings) -> Result<(), ExecError> {
-        self.engines.executor(&anima.model_for(&Trigger::Bootstrap)).map(|_| ())
+        self.engines().executor(&anima.model_for(&Trigger::Bootstrap)).map(|_| ())
     }
 
     /// The memory of an Anima, without waking it up. Whoever opened it closes it.
@@ -229,7 +240,7 @@ impl InProcess {
         let parts = Parts {
             home: self.home(&dir),
             memory: memory.clone(),
-            engines: self.engines.clone(),
+            engines: self.engines(),
             gate: self.gate(&dir, &memory),
             choices: Arc::new(FileChoices::new(self.data.clone(), name.clone())),
             ids: self.ids.clone(),
@@ -280,6 +291,23 @@ impl InProcess {
         Ok(decision)
     }
 
+    /// The memory tools of an Anima for a client that no turn has started, without waking the Anima up. `wanted`
+    /// chooses among the tools; without it all of them are there.
+    ///
+    /// # Errors
+    ///
+    /// [`AnimaError::UnknownAnima`], [`AnimaError::Refused`] for a tool that is not one of memory, or when its
+    /// directory cannot be used.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn visit(&self, name: &AnimaName, wanted: Option<&[ToolName]>) -> Result<Visit, AnimaError> {
+        let dir = self.dir(name)?;
+        let memory = self.memory(name).await?;
+        Visit::new(self.home(&dir), memory, self.hands.permissions(&dir), wanted, self.ids.turn())
+    }
+
     /// What the owner of an Anima allows it.
     ///
     /// # Errors
@@ -320,6 +348,10 @@ impl InProcess {
         tools.extend(self.company.tools(&self.home(dir), memory, &self.settings, self.locale));
         tools.extend(self.tools.iter().cloned());
         Gate::new(tools, permissions)
+    }
+
+    fn engines(&self) -> Arc<dyn ExecutorSource> {
+        self.other_engines.clone().unwrap_or_else(|| Arc::new(self.engines.clone()))
     }
 
     fn home(&self, dir: &AnimaDir) -> AnimaHome {

@@ -8,4 +8,4 @@ mod compose;
 pub mod demo;
 
 pub use app::{ApiError, App};
-pub use compose::{Hands, InProcess, Resident, now};
+pub use compose::{Hands, InProcess, Resident, Visit, now};

@@ -614,7 +614,10 @@ fn messages_breaches(body: &Value, messages: &[Value], found: &mut Vec<String>) 
             found.push(format!("message {at}: {role} twice in a row"));
         }
         before = role;
-        let blocks = message["content"].as_array().cloned().unwrap_or_default();
+        let blocks = match &message["content"] {
+            Value::String(text) => vec![json!({"type": "text", "text": text})],
+            content => content.as_array().cloned().unwrap_or_default(),
+        };
         if blocks.is_empty() {
             found.push(format!("message {at}: empty content"));
         }

@@ -59,6 +59,25 @@ impl Program {
         self.home().join(".animaworks")
     }
 
+    /// Puts a program into a directory that comes first in the `PATH` of every command from now on.
+    pub fn offer(&self, name: &str, program: &Path) {
+        std::fs::create_dir_all(self.offered()).expect("a directory for programs");
+        std::os::unix::fs::symlink(program, self.offered().join(name)).expect("a link to a program");
+    }
+
+    fn offered(&self) -> PathBuf {
+        self.home().join("bin")
+    }
+
+    /// Where programs are: those that were offered, and the machine's own.
+    fn path(&self) -> String {
+        if self.offered().is_dir() {
+            format!("{}:/usr/bin:/bin", self.offered().display())
+        } else {
+            "/usr/bin:/bin".to_owned()
+        }
+    }
+
     /// The binary: `ANIMAWORKS_BIN`, or the one that was built beside this test.
     pub fn binary() -> PathBuf {
         if let Some(path) = std::env::var_os("ANIMAWORKS_BIN") {
@@ -77,7 +96,7 @@ impl Program {
             .args(args)
             .env_clear()
             .env("HOME", self.home())
-            .env("PATH", "/usr/bin:/bin")
+            .env("PATH", self.path())
             .env("LANG", self.lang)
             .current_dir(self.home())
             .stdin(Stdio::null())

@@ -6,24 +6,53 @@ use std::{
     process::Command,
 };
 
-const PACKAGE: &str = "@anthropic-ai/claude-code@2.1.197";
-/// What the tests look for.
-const VARIABLE: &str = "ANIMAWORKS_TEST_CLAUDE";
+/// A program and where tests look for it.
+struct Agent {
+    package: &'static str,
+    program: &'static str,
+    variable: &'static str,
+    /// Where npm does not run a package's own installation, its native program is put in place by this script.
+    script: Option<&'static str>,
+}
+
+const AGENTS: &[Agent] = &[
+    Agent {
+        package: "@anthropic-ai/claude-code@2.1.197",
+        program: "claude",
+        variable: "ANIMAWORKS_TEST_CLAUDE",
+        script: Some("@anthropic-ai/claude-code/install.cjs"),
+    },
+    Agent { package: "@openai/codex@0.171.0", program: "codex", variable: "ANIMAWORKS_TEST_CODEX", script: None },
+    Agent { package: "@google/gemini-cli@0.61.0", program: "gemini", variable: "ANIMAWORKS_TEST_GEMINI", script: None },
+];
+
+impl Agent {
+    fn path(&self) -> Option<PathBuf> {
+        Some(place()?.join("node_modules/.bin").join(self.program))
+    }
+
+    fn is_here(&self) -> bool {
+        self.path().is_some_and(|program| program.is_file())
+    }
+}
 
 /// Installs what is not there. Without a network or npm the tests that need it skip and say so.
 pub fn fetch() {
-    if program().is_some_and(|program| program.is_file()) || env::var_os(VARIABLE).is_some() {
+    let missing: Vec<_> =
+        AGENTS.iter().filter(|agent| env::var_os(agent.variable).is_none() && !agent.is_here()).collect();
+    if missing.is_empty() {
         return;
     }
-    if let Err(problem) = install() {
+    if let Err(problem) = install(&missing) {
         eprintln!("npm: {problem}; tests that need it are skipped");
     }
 }
 
-/// Where the program is, for the tests.
-pub fn environment() -> Option<(&'static str, PathBuf)> {
-    let program = program().filter(|program| program.is_file())?;
-    env::var_os(VARIABLE).is_none().then_some((VARIABLE, program))
+/// Where the programs are, for the tests.
+pub fn environment() -> Vec<(&'static str, PathBuf)> {
+    let named = |agent: &Agent| env::var_os(agent.variable).is_some();
+    let here = AGENTS.iter().filter(|agent| !named(agent) && agent.is_here());
+    here.filter_map(|agent| Some((agent.variable, agent.path()?))).collect()
 }
 
 fn place() -> Option<PathBuf> {
@@ -32,19 +61,17 @@ fn place() -> Option<PathBuf> {
     Some(deps.join("npm"))
 }
 
-fn program() -> Option<PathBuf> {
-    Some(place()?.join("node_modules/.bin/claude"))
-}
-
-fn install() -> Result<(), String> {
+fn install(agents: &[&Agent]) -> Result<(), String> {
     let place = place().ok_or("no place for it")?;
     fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&place).arg(PACKAGE);
-    finish(&mut npm)?;
-    // where npm does not run a package's own installation, its native program is put in place by hand
-    let script = place.join("node_modules/@anthropic-ai/claude-code/install.cjs");
-    if script.is_file() { finish(Command::new("node").arg(script)) } else { Ok(()) }
+    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&place);
+    finish(npm.args(agents.iter().map(|agent| agent.package)))?;
+    let scripts = agents.iter().filter_map(|agent| Some(place.join("node_modules").join(agent.script?)));
+    for script in scripts.filter(|script| script.is_file()) {
+        finish(Command::new("node").arg(script))?;
+    }
+    Ok(())
 }
 
 fn finish(command: &mut Command) -> Result<(), String> {

@@ -27,7 +27,7 @@ use crate::{
     t,
     tool::{Effect, ToolCall, ToolContext, ToolOutput, ToolSpec},
     trigger::TriggerKind,
-    trust::{Origin, Trust},
+    trust::Origin,
 };
 
 /// How long one tool call may take.
@@ -182,7 +182,7 @@ impl LifeHost {
 
     fn end(&self, at: usize, output: &ToolOutput) {
         let mut state = self.state();
-        state.floor = state.floor.joined(&seen(output));
+        state.floor = state.floor.joined(&output.leaves());
         if let Some(made) = state.calls.get_mut(at) {
             made.output = Some(output.clone());
         }
@@ -238,7 +238,7 @@ impl LifeHost {
     /// Something from an engine's own tool was seen.
     pub(super) fn saw(&self, output: &ToolOutput) {
         let mut state = self.state();
-        state.floor = state.floor.joined(&seen(output));
+        state.floor = state.floor.joined(&output.leaves());
     }
 
     async fn log(&self, line: Activity) {
@@ -250,18 +250,6 @@ impl LifeHost {
 impl HostParts {
     fn trigger_word(&self) -> String {
         self.context.split(':').next().unwrap_or_default().to_owned()
-    }
-}
-
-/// The origin a result leaves on a session: never more trusted than the result itself.
-fn seen(output: &ToolOutput) -> Origin {
-    if output.origin.trust() <= output.trust {
-        return output.origin.clone();
-    }
-    match output.trust {
-        Trust::Trusted => output.origin.clone(),
-        Trust::Medium => Origin::of(Origin::MIXED),
-        Trust::Untrusted => Origin::of(Origin::EXTERNAL_PLATFORM),
     }
 }
 

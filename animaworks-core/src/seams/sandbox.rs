@@ -37,6 +37,9 @@ pub struct SandboxPolicy {
     /// May open Unix sockets: engines that speak with us. Commands may not, since a
     /// daemon behind a socket does things for them that they may not do themselves.
     pub local_sockets: bool,
+    /// May read what the kernel says about itself (`/proc/self`): runtimes that look up their own stack. What it
+    /// starts may not.
+    pub own_process: bool,
     /// May start although the kernel cannot enforce this.
     pub allow_unenforced: bool,
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use animaworks_core::{
-    ErrorKind, ExecError, Fault, ResultExt,
+    ErrorKind, ExecError, Fault, HostFault, ResultExt,
     error::chain,
     process::{Child, DRAIN, Spec, Stdin},
     seams::{Sandbox, SandboxPolicy},
@@ -118,7 +118,9 @@ impl Program {
         policy: &SandboxPolicy,
     ) -> Result<Self, ExecError> {
         let missing = |detail| ExecError::NotInstalled { engine: engine.to_owned(), detail };
-        let (spec, _) = sandbox.confine(spec, policy).map_err(|error| missing(chain(&error)))?;
+        let (spec, _) = sandbox
+            .confine(spec, policy)
+            .map_err(|error| ExecError::Host(HostFault::because(format!("confine {engine}"), error)))?;
         let piped = matches!(spec.stdin, Stdin::Pipe);
         let mut child = spec.spawn().map_err(|error| match error.kind() {
             ErrorKind::NotInstalled => missing(chain(&error)),

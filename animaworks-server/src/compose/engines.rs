@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use animaworks_core::{
     Clock, DataDir, Fault, Locale,
     config::{Credentials, Env, ModelCredential, Settings},
-    executor::ExecutorSource,
     ids::IdSource,
     seams::{Body, HttpTransport, TransportError},
 };
@@ -20,7 +19,7 @@ use animaworks_exec::{
 use async_trait::async_trait;
 use bytes::Bytes;
 
-/// All engines this program has.
+/// The engines that need nothing but this process.
 pub(super) fn engines(
     env: &Env,
     data: &DataDir,
@@ -28,7 +27,7 @@ pub(super) fn engines(
     locale: Locale,
     clock: &Arc<dyn Clock>,
     ids: &Arc<dyn IdSource>,
-) -> Arc<dyn ExecutorSource> {
+) -> Engines {
     let line = Line {
         transport: Arc::new(OnDemand { transport: OnceLock::new(), clock: clock.clone() }),
         clock: clock.clone(),
@@ -40,7 +39,7 @@ pub(super) fn engines(
     let local: Maker = Arc::new(move |model| local.executor(model));
     let (data, env) = (data.clone(), env.clone());
     let keys = Arc::new(move |name: &str| keys(&data, &env, name));
-    Arc::new(Engines { line, keys, local, programs: None })
+    Engines { line, keys, local, programs: None }
 }
 
 /// What is known under the name of a credential now. A file that cannot be read leaves the environment's keys.

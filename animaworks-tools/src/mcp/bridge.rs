@@ -2,7 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    os::unix::fs::PermissionsExt,
+    io,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -50,6 +51,7 @@ impl SocketBridge {
 
     fn listen(&self, path: &Path) -> Result<UnixListener, HostFault> {
         create_private_dir(&self.directory).map_err(|error| HostFault::because("make a place for sockets", error))?;
+        ours(&self.directory).map_err(|error| HostFault::because("use a place for sockets", error))?;
         let listener = UnixListener::bind(path).map_err(|error| HostFault::because("open a socket", error))?;
         fs_err::set_permissions(path, PermissionsExt::from_mode(0o600))
             .map_err(|error| HostFault::because("close a socket to others", error))?;
@@ -97,4 +99,14 @@ impl ToolBridge for SocketBridge {
         });
         Ok(bridge)
     }
+}
+
+/// Whoever else may write into the directory could put a socket of theirs in our place.
+fn ours(directory: &Path) -> io::Result<()> {
+    let found = fs_err::symlink_metadata(directory)?;
+    if found.is_dir() && found.uid() == nix::unistd::Uid::effective().as_raw() && found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let problem = format!("{} is not a directory of this user alone", directory.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
 }

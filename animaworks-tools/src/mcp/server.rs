@@ -12,8 +12,8 @@ use std::{
 use animaworks_core::{CallId, ResultExt, ToolCall, ToolName, ToolOutput, TurnHost, error::chain, tasks::Tasks};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{UnixStream, unix::OwnedWriteHalf},
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Take},
+    net::UnixStream,
     sync::mpsc,
 };
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ const PARSE_ERROR: i64 = -32_700;
 const NO_SUCH_METHOD: i64 = -32_601;
 const BAD_PARAMS: i64 = -32_602;
 
-/// Answers a visitor until it leaves.
+/// Answers a visitor of a socket until it leaves.
 pub(super) async fn serve(stream: UnixStream, token: Arc<str>, host: Arc<dyn TurnHost>) {
     let (read, write) = stream.into_split();
     let mut lines = BufReader::new(read.take(MAX_REQUEST));
@@ -41,10 +41,32 @@ pub(super) async fn serve(stream: UnixStream, token: Arc<str>, host: Arc<dyn Tur
         tracing::warn!("a visitor without the token was sent away");
         return;
     }
+    answer(lines, write, host).await;
+}
+
+/// Answers whoever started us, on these two pipes, until the input ends. For clients that no turn of ours has started.
+///
+/// # Cancel safety
+///
+/// A call that has begun may have happened.
+pub async fn serve_pipes(
+    input: impl AsyncRead + Send + Unpin,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    host: Arc<dyn TurnHost>,
+) {
+    answer(BufReader::new(input.take(MAX_REQUEST)), output, host).await;
+}
+
+async fn answer(
+    mut lines: BufReader<Take<impl AsyncRead + Send + Unpin>>,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    host: Arc<dyn TurnHost>,
+) {
     let work = Tasks::new("calls of a visitor");
     let (answers, queue) = mpsc::channel(UNREAD);
-    work.spawn("answer", write_answers(write, queue));
+    work.spawn("answer", write_answers(output, queue));
     let visit = Visit { host, answers, running: Arc::default(), number: Arc::default() };
+    let mut line = Vec::new();
     loop {
         line.clear();
         lines.get_mut().set_limit(MAX_REQUEST);
@@ -55,6 +77,9 @@ pub(super) async fn serve(stream: UnixStream, token: Arc<str>, host: Arc<dyn Tur
                 tracing::debug!(%error, "a visitor is gone");
                 break;
             }
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
         }
         match serde_json::from_slice::<Value>(&line) {
             Ok(Value::Array(messages)) => {
@@ -71,11 +96,15 @@ pub(super) async fn serve(stream: UnixStream, token: Arc<str>, host: Arc<dyn Tur
     work.finished().await;
 }
 
-async fn write_answers(mut write: OwnedWriteHalf, mut queue: mpsc::Receiver<Value>) {
+async fn write_answers(mut output: impl AsyncWrite + Send + Unpin, mut queue: mpsc::Receiver<Value>) {
     while let Some(answer) = queue.recv().await {
         let mut line = answer.to_string();
         line.push('\n');
-        if write.write_all(line.as_bytes()).await.ignore("a visitor that is gone needs no answer").is_none() {
+        let written = async {
+            output.write_all(line.as_bytes()).await?;
+            output.flush().await
+        };
+        if written.await.ignore("a visitor that is gone needs no answer").is_none() {
             return;
         }
     }

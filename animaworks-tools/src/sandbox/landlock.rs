@@ -68,6 +68,11 @@ pub(super) fn apply(policy: &SandboxPolicy) -> Result<Enforced, LandlockError> {
     for path in &policy.read {
         rules = allow(rules, path, AccessFs::from_read(WANTED))?;
     }
+    if policy.own_process {
+        // the helper becomes the program, so its number stays
+        let own = Path::new("/proc").join(std::process::id().to_string());
+        rules = allow(rules, &own, AccessFs::from_read(WANTED))?;
+    }
     let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
     for path in &policy.write {
         rules = allow(rules, path, AccessFs::from_all(WANTED) & !devices)?;

@@ -82,6 +82,7 @@ pub fn for_commands(files: &FileAccess, path: &[PathBuf], allow_unenforced: bool
         connect: table.ports.iter().map(|(port, _)| *port).collect(),
         connect_all: table.network.is_some(),
         local_sockets: false,
+        own_process: false,
         allow_unenforced,
     }
 }

@@ -10,6 +10,7 @@
 
 mod architecture;
 mod engines;
+mod engines_cli;
 mod first_conversation;
 mod kill;
 mod pack;
