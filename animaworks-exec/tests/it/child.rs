@@ -206,7 +206,7 @@ async fn a_program_that_is_not_there_says_so() {
     let stage = Stage::new();
     let engine = Codex::new(stage.around(stage.path("no-such-program")));
     let told = tell(&engine, stage.request("codex/kit"), Arc::new(Desk::new())).await;
-    assert_eq!(told.error.as_ref().map(Fault::code), Some("engine_not_installed"), "{told:?}");
+    assert_eq!(told.error.as_ref().map(Fault::code), Some("program_not_installed"), "{told:?}");
 }
 
 #[tokio::test]
