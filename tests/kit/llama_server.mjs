@@ -2,22 +2,26 @@
 //
 //   node llama_server.mjs MODEL.gguf [PORT]
 //
-// The addon @fugood/llama.node is looked for in $ANIMAWORKS_TEST_NODE (a directory with
-// node_modules), else beside this file. Prints "listening PORT" when it is ready; port 0 picks one.
+// $ANIMAWORKS_TEST_LLAMA is the directory of the addon @fugood/llama.node. Prints "listening PORT" when it is
+// ready; port 0 picks one.
 
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
-const home = process.env.ANIMAWORKS_TEST_NODE ?? import.meta.dirname;
-const { loadModel } = createRequire(path.join(home, 'package.json'))('@fugood/llama.node');
+const addon = process.env.ANIMAWORKS_TEST_LLAMA;
+if (!addon) {
+  console.error('ANIMAWORKS_TEST_LLAMA is not set');
+  process.exit(2);
+}
+const { loadModel } = createRequire(import.meta.url)(addon);
 const [model, port = '0'] = process.argv.slice(2);
 if (!model) {
   console.error('usage: node llama_server.mjs MODEL.gguf [PORT]');
   process.exit(2);
 }
 const threads = Number(process.env.ANIMAWORKS_TEST_THREADS ?? 2);
-const context = await loadModel({ model, n_ctx: 4096, n_threads: threads, n_gpu_layers: 0 }, () => {});
+const context = await loadModel({ model, n_ctx: 8192, n_threads: threads, n_gpu_layers: 0 }, () => {});
 
 /** The conversation as gemma3 was taught it; the small base model brings no template of its own. */
 function prompt(messages) {
@@ -63,7 +67,7 @@ async function complete(body, response) {
     if (body.stream && part?.token) chunk({ content: part.token });
   });
   const { prompt_n, predicted_n, prompt_per_second, predicted_per_second } = result.timings;
-  const speed = `${prompt_n} read at ${prompt_per_second.toFixed(1)}/s, ${predicted_n} written at ${predicted_per_second.toFixed(1)}/s`;
+  const speed = `speed: ${prompt_n} read at ${prompt_per_second.toFixed(1)}/s, ${predicted_n} written at ${predicted_per_second.toFixed(1)}/s`;
   console.log(speed);
   const finish = result.stopped_limit ? 'length' : 'stop';
   const usage = { prompt_tokens: prompt_n, completion_tokens: predicted_n, total_tokens: prompt_n + predicted_n };

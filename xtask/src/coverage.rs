@@ -16,7 +16,7 @@ pub fn run() -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent directory")?;
     let tools = tools(root)?;
     // counters are compiled into everything, so the artefacts are kept apart
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join("coverage");
+    let target = crate::shell::target()?.join("coverage");
     let profiles = target.join("profiles");
     if profiles.exists() {
         fs::remove_dir_all(&profiles).map_err(|error| format!("{}: {error}", profiles.display()))?;

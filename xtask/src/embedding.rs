@@ -41,9 +41,7 @@ fn prove(root: &Path, place: &Path) -> Result<(), String> {
 
     let mut command = Command::new("cargo");
     command.args(["run", "--quiet", "--offline", "--"]).arg(place.join("organisation")).current_dir(place);
-    if std::env::var_os("CARGO_TARGET_DIR").is_none() {
-        command.env("CARGO_TARGET_DIR", root.join("target"));
-    }
+    command.env("CARGO_TARGET_DIR", crate::shell::target()?);
     eprintln!("$ {command:?}");
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     let answer = String::from_utf8_lossy(&output.stdout);
@@ -62,8 +60,7 @@ fn package(root: &Path) -> Result<PathBuf, String> {
         command.args(["-p", name]);
     }
     step(&mut command)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("package"))
+    Ok(crate::shell::target()?.join("package"))
 }
 
 /// The version of the workspace.

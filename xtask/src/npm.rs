@@ -1,4 +1,4 @@
-//! Real coding agents that tests talk to: packages from npm, installed once beside the repository.
+//! Real programs that tests talk to: packages from npm, installed once beside the repository.
 
 use std::{
     env, fs,
@@ -6,72 +6,77 @@ use std::{
     process::Command,
 };
 
-/// A program and where tests look for it.
-struct Agent {
-    package: &'static str,
-    program: &'static str,
+/// One of them.
+struct Package {
+    spec: &'static str,
+    /// The variable by which the tests find it.
     variable: &'static str,
-    /// Where npm does not run a package's own installation, its native program is put in place by this script.
+    /// What the variable names, under `node_modules`.
+    thing: &'static str,
+    /// The package's own installation, for where npm does not run it.
     script: Option<&'static str>,
 }
 
-const AGENTS: &[Agent] = &[
-    Agent {
-        package: "@anthropic-ai/claude-code@2.1.197",
-        program: "claude",
+const PACKAGES: [Package; 4] = [
+    Package {
+        spec: "@anthropic-ai/claude-code@2.1.197",
         variable: "ANIMAWORKS_TEST_CLAUDE",
+        thing: ".bin/claude",
         script: Some("@anthropic-ai/claude-code/install.cjs"),
     },
-    Agent { package: "@openai/codex@0.171.0", program: "codex", variable: "ANIMAWORKS_TEST_CODEX", script: None },
-    Agent { package: "@google/gemini-cli@0.61.0", program: "gemini", variable: "ANIMAWORKS_TEST_GEMINI", script: None },
+    Package { spec: "@openai/codex@0.171.0", variable: "ANIMAWORKS_TEST_CODEX", thing: ".bin/codex", script: None },
+    Package {
+        spec: "@google/gemini-cli@0.61.0",
+        variable: "ANIMAWORKS_TEST_GEMINI",
+        thing: ".bin/gemini",
+        script: None,
+    },
+    Package {
+        spec: "@fugood/llama.node@1.7.15",
+        variable: "ANIMAWORKS_TEST_LLAMA",
+        thing: "@fugood/llama.node",
+        script: None,
+    },
 ];
-
-impl Agent {
-    fn path(&self) -> Option<PathBuf> {
-        Some(place()?.join("node_modules/.bin").join(self.program))
-    }
-
-    fn is_here(&self) -> bool {
-        self.path().is_some_and(|program| program.is_file())
-    }
-}
 
 /// Installs what is not there. Without a network or npm the tests that need it skip and say so.
 pub fn fetch() {
-    let missing: Vec<_> =
-        AGENTS.iter().filter(|agent| env::var_os(agent.variable).is_none() && !agent.is_here()).collect();
-    if missing.is_empty() {
-        return;
-    }
-    if let Err(problem) = install(&missing) {
-        eprintln!("npm: {problem}; tests that need it are skipped");
+    for package in &PACKAGES {
+        if package.place().is_some_and(|place| place.exists()) || env::var_os(package.variable).is_some() {
+            continue;
+        }
+        if let Err(problem) = package.install() {
+            eprintln!("npm: {}: {problem}; tests that need it are skipped", package.spec);
+        }
     }
 }
 
 /// Where the programs are, for the tests.
 pub fn environment() -> Vec<(&'static str, PathBuf)> {
-    let named = |agent: &Agent| env::var_os(agent.variable).is_some();
-    let here = AGENTS.iter().filter(|agent| !named(agent) && agent.is_here());
-    here.filter_map(|agent| Some((agent.variable, agent.path()?))).collect()
+    let there = PACKAGES.iter().filter(|package| env::var_os(package.variable).is_none());
+    there.filter_map(|package| Some((package.variable, package.place().filter(|place| place.exists())?))).collect()
 }
 
-fn place() -> Option<PathBuf> {
+fn prefix() -> Option<PathBuf> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     let deps = env::var_os("ANIMAWORKS_TEST_DEPS").map_or_else(|| repository.join(".testdeps"), PathBuf::from);
     Some(deps.join("npm"))
 }
 
-fn install(agents: &[&Agent]) -> Result<(), String> {
-    let place = place().ok_or("no place for it")?;
-    fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&place);
-    finish(npm.args(agents.iter().map(|agent| agent.package)))?;
-    let scripts = agents.iter().filter_map(|agent| Some(place.join("node_modules").join(agent.script?)));
-    for script in scripts.filter(|script| script.is_file()) {
-        finish(Command::new("node").arg(script))?;
+impl Package {
+    fn place(&self) -> Option<PathBuf> {
+        Some(prefix()?.join("node_modules").join(self.thing))
     }
-    Ok(())
+
+    fn install(&self) -> Result<(), String> {
+        let prefix = prefix().ok_or("no place for it")?;
+        fs::create_dir_all(&prefix).map_err(|error| format!("{}: {error}", prefix.display()))?;
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&prefix).arg(self.spec);
+        finish(&mut npm)?;
+        let Some(script) = self.script.map(|script| prefix.join("node_modules").join(script)) else { return Ok(()) };
+        if script.is_file() { finish(Command::new("node").arg(script)) } else { Ok(()) }
+    }
 }
 
 fn finish(command: &mut Command) -> Result<(), String> {

@@ -48,6 +48,8 @@ const GEMMA3_GLOBAL_EVERY: usize = 6;
 const GEMMA3_LOCAL_BASE: f32 = 10_000.0;
 /// Positions that the cache grows by.
 const CACHE_STEP: usize = 512;
+/// From so many tokens at once a matrix is unpacked before it is multiplied.
+const UNPACK_FROM: usize = 16;
 
 /// A model with its weights and the state of one sequence.
 #[derive(Debug)]
@@ -57,7 +59,7 @@ pub(crate) struct Decoder {
     width: usize,
     layers: Vec<Layer>,
     norm: Norm,
-    output: QMatMul,
+    output: Matrix,
     heads: Heads,
     /// For layers that look at a window.
     local: Rotary,
@@ -88,21 +90,43 @@ impl Norm {
     }
 }
 
+/// A packed matrix. One token is multiplied with it as it is. A piece of a prompt is multiplied with the
+/// unpacked numbers, which costs their unpacking once and then runs on the vector units of whatever
+/// processor this is; the packed product is compiled for the oldest one and is ten times slower.
+#[derive(Debug)]
+struct Matrix {
+    packed: Arc<QTensor>,
+    product: QMatMul,
+}
+
+impl Matrix {
+    fn new(packed: Arc<QTensor>) -> Result<Self> {
+        Ok(Self { product: QMatMul::from_arc(packed.clone())?, packed })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        if x.dim(0)? < UNPACK_FROM {
+            return self.product.forward(x);
+        }
+        x.matmul(&self.packed.dequantize(x.device())?.t()?)
+    }
+}
+
 #[derive(Debug)]
 struct Layer {
-    query: QMatMul,
-    key: QMatMul,
-    value: QMatMul,
-    out: QMatMul,
+    query: Matrix,
+    key: Matrix,
+    value: Matrix,
+    out: Matrix,
     query_norm: Norm,
     key_norm: Norm,
     before_attention: Norm,
     after_attention: Option<Norm>,
     before_feed: Norm,
     after_feed: Option<Norm>,
-    gate: QMatMul,
-    up: QMatMul,
-    down: QMatMul,
+    gate: Matrix,
+    up: Matrix,
+    down: Matrix,
     /// How far back it looks; `None` is everything.
     window: Option<usize>,
     keys: Option<Tensor>,
@@ -139,8 +163,8 @@ impl Source<'_> {
         self.content.tensor(self.file, name, &self.device)
     }
 
-    fn matrix(&mut self, name: &str) -> Result<QMatMul> {
-        QMatMul::from_qtensor(self.tensor(name)?)
+    fn matrix(&mut self, name: &str) -> Result<Matrix> {
+        Matrix::new(Arc::new(self.tensor(name)?))
     }
 
     fn norm(&mut self, name: &str) -> Result<Norm> {
@@ -171,7 +195,7 @@ impl Decoder {
         let output = if source.content.tensor_infos.contains_key("output.weight") {
             source.matrix("output.weight")?
         } else {
-            QMatMul::from_arc(vocabulary.clone())?
+            Matrix::new(vocabulary.clone())?
         };
         let mut layers = Vec::new();
         for at in 0..source.count("block_count")? {

@@ -24,7 +24,7 @@ use super::{
 use crate::basic::{TextAsk, TextEvent};
 
 /// Tokens of a prompt that are read at once; between two reads it can be stopped.
-const READ_AT_ONCE: usize = 64;
+const READ_AT_ONCE: usize = 256;
 /// A prompt must leave room for at least so many tokens of an answer.
 const LEAST_ANSWER: usize = 16;
 
