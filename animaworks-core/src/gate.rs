@@ -25,6 +25,11 @@ pub const MAX_RESULT_BYTES: usize = 50_000;
 pub trait Permissions: Debug + Send + Sync {
     /// Decides about one call.
     fn decide(&self, ask: &Ask<'_>) -> Decision;
+
+    /// Whether a tool is shown at all; one that is always refused need not be.
+    fn offers(&self, _tool: &ToolSpec) -> bool {
+        true
+    }
 }
 
 /// A call to be decided about.
@@ -107,7 +112,9 @@ impl Gate {
 
     /// What a turn may be offered, in the order of names.
     pub fn offered(&self, trigger: TriggerKind) -> Vec<Arc<ToolSpec>> {
-        self.tools.values().map(|tool| tool.spec()).filter(|spec| trigger_offers(trigger, spec)).cloned().collect()
+        let specs = self.tools.values().map(|tool| tool.spec());
+        let offered = specs.filter(|spec| trigger_offers(trigger, spec) && self.permissions.offers(spec));
+        offered.cloned().collect()
     }
 
     /// Decides about a call without making it.

@@ -3,7 +3,10 @@
 //! Limits, proxy, body cap and redirect rules are set here once; everybody
 //! else sees [`HttpTransport`].
 
+mod public;
+
 use std::{
+    error::Error,
     fmt,
     sync::{Arc, Once},
     time::Duration,
@@ -23,6 +26,18 @@ use reqwest::redirect;
 /// The most redirects that are followed within one host.
 const MAX_REDIRECTS: usize = 5;
 
+/// Whom a transport may speak to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// Whatever the owner of the organisation configured.
+    #[default]
+    Anywhere,
+    /// Only the public internet: addresses that models and web pages name. Every address is looked at when it is
+    /// connected to, and redirects are left to the caller, who sends a new request for each. A proxy resolves names
+    /// itself and has to keep its own inside closed.
+    Public,
+}
+
 /// What a transport allows. A caller's own limits come on top and are usually tighter.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TransportOptions {
@@ -38,6 +53,8 @@ pub struct TransportOptions {
     pub proxy: Option<String>,
     /// What we call ourselves.
     pub user_agent: String,
+    /// Whom it may speak to.
+    pub reach: Reach,
 }
 
 impl Default for TransportOptions {
@@ -49,6 +66,7 @@ impl Default for TransportOptions {
             max_body_bytes: 64 * 1024 * 1024,
             proxy: None,
             user_agent: concat!("animaworks/", env!("CARGO_PKG_VERSION")).to_owned(),
+            reach: Reach::default(),
         }
     }
 }
@@ -86,10 +104,16 @@ impl Transport {
         #[allow(clippy::disallowed_methods, reason = "the one place that builds a client")]
         let mut builder = reqwest::Client::builder()
             .connect_timeout(options.connect)
-            .redirect(redirect::Policy::custom(within_host))
+            .redirect(match options.reach {
+                Reach::Anywhere => redirect::Policy::custom(within_host),
+                Reach::Public => redirect::Policy::none(),
+            })
             .tcp_nodelay(true)
             .user_agent(&options.user_agent)
             .no_proxy();
+        if options.reach == Reach::Public {
+            builder = builder.dns_resolver(Arc::new(public::PublicNames));
+        }
         if let Some(proxy) = &options.proxy {
             let direct = reqwest::NoProxy::from_string("localhost,127.0.0.0/8,::1");
             builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(setup)?.no_proxy(direct));
@@ -103,6 +127,10 @@ impl HttpTransport for Transport {
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
         let host = authority(request.uri())?;
         let request = reqwest::Request::try_from(request).map_err(|error| TransportError::BadRequest(chain(&error)))?;
+        if self.options.reach == Reach::Public {
+            public::check_host(request.url())
+                .map_err(|inside| TransportError::Forbidden { host: host.clone(), reason: inside.to_string() })?;
+        }
         let answer = tokio::select! {
             answer = self.client.execute(request) => answer,
             () = self.clock.sleep(self.options.first_byte) => {
@@ -170,6 +198,9 @@ fn from_reqwest(error: reqwest::Error, host: &str) -> TransportError {
     // the address may hold a key in its query
     let error = error.without_url();
     let (host, detail) = (host.to_owned(), chain(&error));
+    if let Some(inside) = cause::<public::NotPublic>(&error) {
+        return TransportError::Forbidden { host, reason: inside.to_string() };
+    }
     if error.is_timeout() {
         TransportError::Timeout { host, waiting_for: if error.is_connect() { "connection" } else { "answer" } }
     } else if error.is_connect() {
@@ -179,6 +210,11 @@ fn from_reqwest(error: reqwest::Error, host: &str) -> TransportError {
     } else {
         TransportError::Broken { host, detail }
     }
+}
+
+/// A cause of an error, however deep it lies.
+fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    std::iter::successors(Some(error), |&error| error.source()).find_map(|error| error.downcast_ref())
 }
 
 /// Chooses ring for rustls, once for the process.

@@ -7,6 +7,7 @@ mod company;
 mod engines;
 mod hands;
 mod meaning;
+mod outside;
 mod programs;
 mod visit;
 
@@ -33,7 +34,7 @@ use animaworks_core::{
 };
 use animaworks_exec::resolve::Engines;
 use animaworks_memory::{FileMemory, MemoryOptions, embed::weights};
-use animaworks_tools::EffectiveTable;
+use animaworks_tools::{EffectiveTable, Outside};
 use async_trait::async_trait;
 use chrono::DateTime;
 use chrono_tz::Tz;
@@ -76,6 +77,7 @@ pub struct InProcess {
     other_engines: Option<Arc<dyn ExecutorSource>>,
     hands: Hands,
     company: Company,
+    outside: Outside,
     tools: Vec<Arc<dyn Tool>>,
     meaning: OnceLock<Meaning>,
     residents: Mutex<BTreeMap<AnimaName, Resident>>,
@@ -132,8 +134,9 @@ impl InProcess {
             engines,
             other_engines: None,
             hands: Hands::new(&env, clock.clone()),
-            env,
             company,
+            outside: outside::outside(&env, &data, &clock),
+            env,
             tools: Vec::new(),
             meaning: OnceLock::new(),
             residents: Mutex::default(),
@@ -346,6 +349,7 @@ impl InProcess {
         let mut tools = animaworks_tools::memory_tools(memory, self.locale);
         tools.extend(self.hands.tools(&permissions, self.locale));
         tools.extend(self.company.tools(&self.home(dir), memory, &self.settings, self.locale));
+        tools.extend(animaworks_tools::external_tools(&self.outside, self.locale));
         tools.extend(self.tools.iter().cloned());
         Gate::new(tools, permissions)
     }

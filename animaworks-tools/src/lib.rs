@@ -3,6 +3,7 @@
 //! Every tool here is a [`Tool`](animaworks_core::Tool); who may call which is decided
 //! by the one gate in `animaworks_core::gate`.
 
+pub mod external;
 mod fault;
 pub mod files;
 pub mod human;
@@ -18,6 +19,7 @@ pub mod shell;
 mod skills;
 pub mod tasks;
 
+pub use external::{Outside, external_tools};
 pub use files::file_tools;
 pub use human::human_tools;
 pub use memory::memory_tools;

@@ -6,7 +6,7 @@ use animaworks_core::{
     Checkpoint, ExecError, PromptMessage, StopReason, SystemClock, Tokens,
     seams::{HttpTransport, TransportError},
 };
-use animaworks_exec::transport::{Transport, TransportOptions};
+use animaworks_exec::transport::{Reach, Transport, TransportOptions};
 use animaworks_testkit::llm_server::{LlmServer, Reply};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -86,6 +86,17 @@ async fn a_redirect_to_another_host_is_not_followed() {
         async move { transport.send(get(&format!("http://127.0.0.1:{port}{path}"))).await.unwrap().status().as_u16() }
     };
     assert_eq!((status("/near").await, status("/away").await), (200, 302));
+}
+
+#[tokio::test]
+async fn a_public_transport_reaches_nothing_inside_whatever_it_is_called() {
+    let options = TransportOptions { reach: Reach::Public, ..TransportOptions::default() };
+    let transport = Transport::open(options, Arc::new(SystemClock::new())).unwrap();
+    for host in ["127.0.0.1", "[::1]", "localhost", "127.1", "2130706433", "[::ffff:10.0.0.1]", "169.254.169.254"] {
+        let answer = transport.send(get(&format!("http://{host}:9/"))).await;
+        let error = answer.err().unwrap();
+        assert!(matches!(error, TransportError::Forbidden { .. }), "{host}: {error}");
+    }
 }
 
 #[tokio::test]

@@ -1,12 +1,11 @@
 //! The engines of an organisation, with its keys.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use animaworks_core::{
     Clock, DataDir, Fault, Locale,
     config::{Credentials, Env, ModelCredential, Settings},
     ids::IdSource,
-    seams::{Body, HttpTransport, TransportError},
 };
 use animaworks_exec::{
     autonomous::Line,
@@ -14,10 +13,10 @@ use animaworks_exec::{
     provider::Learned,
     resolve::{Engines, Maker},
     retry::RetryPolicy,
-    transport::{Transport, TransportOptions},
+    transport::TransportOptions,
 };
-use async_trait::async_trait;
-use bytes::Bytes;
+
+use super::outside::OnDemand;
 
 /// The engines that need nothing but this process.
 pub(super) fn engines(
@@ -29,7 +28,7 @@ pub(super) fn engines(
     ids: &Arc<dyn IdSource>,
 ) -> Engines {
     let line = Line {
-        transport: Arc::new(OnDemand { transport: OnceLock::new(), clock: clock.clone() }),
+        transport: Arc::new(OnDemand::new(TransportOptions::default(), clock.clone())),
         clock: clock.clone(),
         ids: ids.clone(),
         learned: Arc::new(Learned::default()),
@@ -51,26 +50,5 @@ fn keys(data: &DataDir, env: &Env, name: &str) -> ModelCredential {
             tracing::error!(code = error.code(), %error, "keys cannot be read");
             ModelCredential::default()
         }
-    }
-}
-
-/// A transport that is made when the first turn needs it: TLS costs megabytes that most Animas never use.
-#[derive(Debug)]
-struct OnDemand {
-    transport: OnceLock<Transport>,
-    clock: Arc<dyn Clock>,
-}
-
-#[async_trait]
-impl HttpTransport for OnDemand {
-    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Body>, TransportError> {
-        let transport = match self.transport.get() {
-            Some(transport) => transport,
-            None => {
-                let made = Transport::open(TransportOptions::default(), self.clock.clone())?;
-                self.transport.get_or_init(|| made)
-            }
-        };
-        transport.send(request).await
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use animaworks_core::{
-    AnimaDir, Locale, ToolName,
+    AnimaDir, Locale, ToolName, ToolSpec,
     gate::{Ask, Decision, Permissions},
     seams::Enforced,
     tool::Effect,
@@ -15,7 +15,10 @@ use animaworks_core::{
 use serde_json::Value;
 
 use super::{Descendants, EffectiveTable, FileAccess, Reason, Refusal, Want, parse};
-use crate::shell::{Walls, judge};
+use crate::{
+    external::GATED,
+    shell::{Walls, judge},
+};
 
 /// An Anima's permissions as its owner wrote them. A change of the file counts from the next call on.
 #[derive(Debug)]
@@ -64,6 +67,12 @@ impl OwnerPermissions {
 }
 
 impl Permissions for OwnerPermissions {
+    fn offers(&self, tool: &ToolSpec) -> bool {
+        // a service that is not granted would only cost the prompt its description
+        tool.effect != Effect::External
+            || check_call(&self.files(), self.held, &tool.name, Some(tool.effect), &Value::Null).is_ok()
+    }
+
     fn decide(&self, ask: &Ask<'_>) -> Decision {
         match check_call(&self.files(), self.held, &ask.tool.name, Some(ask.tool.effect), ask.args) {
             Ok(()) => Decision::Allow,
@@ -125,6 +134,9 @@ pub fn check_call(
 }
 
 fn external(table: &EffectiveTable, service: &str, operation: &str) -> Result<(), Refusal> {
+    if GATED.contains(&operation) && !table.external.iter().any(|rule| rule.name == operation) {
+        return Err(Refusal::new(Reason::NotGranted, operation));
+    }
     match table.external(service, operation) {
         Ok(_) => Ok(()),
         Err(Some(source)) => Err(Refusal::new(Reason::Denied, format!("{operation} ({source})"))),
@@ -158,7 +170,6 @@ const ORGANISATION: &[&str] = &[
 /// The outside services that `permissions.md` speaks of.
 const SERVICES: &[&str] = &[
     "web_search",
-    "web_fetch",
     "x_search",
     "slack",
     "chatwork",
@@ -179,7 +190,7 @@ fn service(name: &str) -> Option<&'static str> {
     match name {
         "WebSearch" => return Some("web_search"),
         // who may search may also read what is found
-        "WebFetch" => return Some("web_search"),
+        "WebFetch" | "web_fetch" => return Some("web_search"),
         _ => {}
     }
     SERVICES

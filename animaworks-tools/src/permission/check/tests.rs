@@ -48,6 +48,34 @@ fn no_file_means_own_directory_commands_and_nothing_outside() {
 }
 
 #[test]
+fn the_right_to_a_service_is_not_the_right_to_change_it() {
+    let (_temp, permissions) = house(Some("## External Tools\n- all: yes\n"));
+    assert_eq!(may(&permissions, "github_issues", Effect::External, &json!({})), Ok(()));
+    assert_eq!(may(&permissions, "github_create_issue", Effect::External, &json!({})), Err(Reason::NotGranted));
+    let (_temp, permissions) = house(Some("## External Tools\n- github_create_issue: yes\n"));
+    assert_eq!(may(&permissions, "github_create_issue", Effect::External, &json!({})), Ok(()));
+    assert_eq!(may(&permissions, "github_create_pr", Effect::External, &json!({})), Err(Reason::NotGranted));
+}
+
+#[test]
+fn who_may_search_may_read_and_one_of_them_can_be_forbidden() {
+    let (_temp, permissions) = house(Some("## External Tools\n- web_search: OK\n"));
+    assert_eq!(may(&permissions, "web_fetch", Effect::External, &json!({})), Ok(()));
+    let (_temp, permissions) = house(Some("## External Tools\n- web_search: OK\n- web_fetch: no\n"));
+    assert_eq!(may(&permissions, "web_fetch", Effect::External, &json!({})), Err(Reason::Denied));
+    assert_eq!(may(&permissions, "web_search", Effect::External, &json!({})), Ok(()));
+}
+
+#[test]
+fn only_granted_services_are_shown() {
+    let (_temp, permissions) = house(Some("## External Tools\n- web_search: OK\n"));
+    let tools = ["web_search", "web_fetch", "github_issues"].map(|name| FakeTool::new(name, Effect::External));
+    let gate = Gate::new(tools.map(|tool| Arc::new(tool) as Arc<dyn Tool>), permissions);
+    let offered = gate.offered(TriggerKind::Chat);
+    assert_eq!(offered.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), ["web_fetch", "web_search"]);
+}
+
+#[test]
 fn a_missing_section_is_denied() {
     let (_temp, permissions) = house(Some("## External Tools\n- slack: OK\n- slack_send: no\n"));
     assert_eq!(may(&permissions, "Bash", Effect::Acts, &json!({"command": "ls"})), Err(Reason::NotListed));
