@@ -5,7 +5,7 @@ mod localize;
 pub(crate) mod pack;
 
 pub(crate) use bench::{Bench, BenchData, BenchFusion, BenchMemory, BenchRun};
-pub(crate) use localize::localized;
+pub(crate) use localize::{localized, usage_words};
 
 use std::path::PathBuf;
 

@@ -45,6 +45,11 @@ impl CliError {
         Self::Said { kind, message: message.into(), hint: None }
     }
 
+    /// Somebody pressed Ctrl-C.
+    pub(crate) fn cancelled(locale: Locale) -> Self {
+        Self::said(ErrorKind::Cancelled, t!(locale, "cli.cancelled"))
+    }
+
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Said { kind, message, .. } => Self::Said { kind, message, hint: Some(hint.into()) },
@@ -83,7 +88,7 @@ pub(crate) type CliResult<T = ()> = Result<T, CliError>;
 pub(crate) fn usage(error: &clap::Error, voice: &Voice) -> ExitCode {
     let locale = voice.locale;
     if matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion) {
-        return match crate::ui::piece(&error.render().to_string()) {
+        return match crate::ui::piece(&crate::args::usage_words(locale, &error.render().to_string())) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => error.report(voice),
         };

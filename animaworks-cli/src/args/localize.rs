@@ -12,6 +12,18 @@ pub(crate) fn localized(locale: Locale) -> Command {
         .after_help(text(locale, "cli.help.after").unwrap_or_default())
 }
 
+/// The words that clap itself puts into a usage line.
+pub(crate) fn usage_words(locale: Locale, help: &str) -> String {
+    let heading = text(locale, "cli.help.heading.usage").unwrap_or("Usage:");
+    let lines = help.split_inclusive('\n').map(|line| {
+        let Some(usage) = line.strip_prefix("Usage:") else { return line.to_owned() };
+        let usage = usage.replace("[OPTIONS]", text(locale, "cli.help.options").unwrap_or("[OPTIONS]"));
+        let usage = usage.replace("COMMAND", text(locale, "cli.help.command").unwrap_or("COMMAND"));
+        format!("{heading}{usage}")
+    });
+    lines.collect()
+}
+
 fn describe(command: Command, path: &str, locale: Locale, top: bool) -> Command {
     let own: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     let mut command = command.mut_args(|arg| describe_argument(arg, path, locale));

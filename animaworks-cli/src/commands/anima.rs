@@ -128,6 +128,7 @@ fn info(cx: &Cx, name: &AnimaName) -> CliResult {
 fn set_model(cx: &Cx, name: &AnimaName, model: &str, credential: Option<String>) -> CliResult {
     let model = ModelId::new(model)?;
     creation::set_model(&cx.data, name, &model, credential.as_deref())?;
+    tell_unknown_credential(cx, credential.as_deref())?;
     let mode = settings_of(cx, name)?.mode_of(&model);
     if mode.source == ModeSource::Fallback {
         ui::note(t!(cx.locale, "cli.anima.unknown_model", model = model));
@@ -139,9 +140,19 @@ fn set_model(cx: &Cx, name: &AnimaName, model: &str, credential: Option<String>)
     Ok(())
 }
 
+/// A credential may be added later, but a slip of the pen is said at once.
+fn tell_unknown_credential(cx: &Cx, name: Option<&str>) -> CliResult {
+    let Some(name) = name else { return Ok(()) };
+    if !cx.settings()?.credentials.contains_key(name) {
+        ui::note(t!(cx.locale, "cli.anima.unknown_credential", name = name, flag = cx.flag));
+    }
+    Ok(())
+}
+
 fn set_background_model(cx: &Cx, name: &AnimaName, model: Option<&str>, credential: Option<String>) -> CliResult {
     let model = model.map(ModelId::new).transpose()?;
     creation::set_background_model(&cx.data, name, model.as_ref(), credential.as_deref())?;
+    tell_unknown_credential(cx, credential.as_deref())?;
     if cx.json {
         return ui::json(&json!({ "name": name, "background_model": model }));
     }

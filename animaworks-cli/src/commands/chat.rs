@@ -25,6 +25,10 @@ pub(super) fn run(cx: &Cx, args: Chat) -> CliResult {
     let name = cx.anima(&args.anima)?;
     let thread = args.thread.map_or(Ok(ThreadId::main()), ThreadId::new)?;
     let from = args.from.unwrap_or_else(|| "human".to_owned());
+    if !is_speaker(&from) {
+        return Err(CliError::said(ErrorKind::InvalidRequest, t!(cx.locale, "cli.chat.bad_from"))
+            .with_hint(t!(cx.locale, "cli.chat.bad_from_hint")));
+    }
     let message = match args.message {
         Some(message) => Some(message),
         None if std::io::stdin().is_terminal() => None,
@@ -41,6 +45,12 @@ pub(super) fn run(cx: &Cx, args: Chat) -> CliResult {
         resident.close().await?;
         ended
     })
+}
+
+/// Whether a person can be called so: the name is a line of the history and a directory of shared profiles.
+fn is_speaker(name: &str) -> bool {
+    let fits = name.trim() == name && (1..=64).contains(&name.chars().count());
+    fits && !name.starts_with('.') && !name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\'))
 }
 
 /// All of standard input as one message.

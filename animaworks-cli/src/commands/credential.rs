@@ -13,7 +13,12 @@ use crate::{
 pub(super) fn run(cx: &Cx, command: Credential) -> CliResult {
     let Credential::Add { name } = command;
     cx.initialised()?;
-    let key = ui::prompt::secret(&t!(cx.locale, "cli.credential.ask", name = name))?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(plain) {
+        return Err(CliError::said(ErrorKind::InvalidRequest, t!(cx.locale, "cli.credential.bad_name", name = name))
+            .with_hint(t!(cx.locale, "cli.credential.bad_name_hint")));
+    }
+    let key = ui::prompt::secret(cx.locale, &t!(cx.locale, "cli.credential.ask", name = name))?;
     if key.trim().is_empty() {
         return Err(CliError::said(ErrorKind::InvalidRequest, t!(cx.locale, "cli.credential.empty")));
     }

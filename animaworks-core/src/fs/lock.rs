@@ -3,9 +3,13 @@
 use std::{
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use super::{FileError, create_dir};
+
+/// How long a new holder may take to leave its name.
+const NAME_WITHIN: Duration = Duration::from_millis(100);
 
 /// A held lock; the operating system takes it back when the process dies, however it dies.
 #[derive(Debug)]
@@ -41,9 +45,7 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text).map_err(|error| FileError::io("read", path, error))?;
-                return Ok(Err(Holder(text.trim().to_owned())));
+                return Ok(Err(holder_of(&mut file).map_err(|error| FileError::io("read", path, error))?));
             }
             Err(std::fs::TryLockError::Error(error)) => return Err(FileError::io("lock", path, error)),
         }
@@ -59,6 +61,23 @@ impl Lock {
     /// The lock file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Who left a name in a lock file. Whoever took the lock this very moment has not written it yet.
+#[allow(clippy::disallowed_methods, reason = "two processes meet here, whatever their clocks say")]
+fn holder_of(file: &mut std::fs::File) -> io::Result<Holder> {
+    let step = Duration::from_millis(5);
+    let mut waited = Duration::ZERO;
+    loop {
+        let mut text = String::new();
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_string(&mut text)?;
+        if !text.trim().is_empty() || waited >= NAME_WITHIN {
+            return Ok(Holder(text.trim().to_owned()));
+        }
+        std::thread::sleep(step);
+        waited += step;
     }
 }
 

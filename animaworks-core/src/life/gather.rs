@@ -26,7 +26,8 @@ pub(super) fn own_files(home: &AnimaHome) -> Result<OwnFiles, FileError> {
         identity: read(&dir.file("identity.md"))?,
         injection: read(&dir.file("injection.md"))?,
         specialty: read(&dir.file("specialty_prompt.md"))?,
-        permissions: read(&dir.file("permissions.md"))?,
+        // the gate says what is wrong with it and stops tools; talk goes on
+        permissions: read(&dir.file("permissions.md")).log_err("show the permissions").unwrap_or_default(),
         bootstrap: read(&dir.file("bootstrap.md"))?,
         vision: read(&dir.data().vision())?,
         current_state: home.current_state()?,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Life, Live, account::Account, pen::Pen};
 use crate::{
     anima::{AnimaError, CycleAction, CycleReport, LifeEvent, ReportedError, StopKind},
+    creation::finish_bootstrap,
     error::{Fault, ResultExt, chain},
     executor::ResolvedModel,
     fs,
@@ -65,6 +66,7 @@ impl Life {
         self.keep_session(live, account.chains > 0).await;
         self.clear_shortterm(live, &report).await;
         self.after_round(live, &report).await;
+        self.finish_first_run().await;
         match recorded {
             Ok(()) => {
                 pen.finish(report.text.clone()).await;
@@ -244,6 +246,12 @@ impl Life {
         if let Some(path) = path.log_err("name an episode") {
             self.parts.memory.refresh(Changed::Paths(vec![path])).await.log_err("index an episode");
         }
+    }
+
+    /// The instructions of the first run go once the Anima has written down who it is (RULINGS 15).
+    async fn finish_first_run(&self) {
+        let dir = self.parts.home.dir().clone();
+        fs::blocking(move || finish_bootstrap(&dir)).await.log_err("put the instructions of the first run away");
     }
 
     /// What a round leaves: its reflection is kept, and the note it was shown is done with.

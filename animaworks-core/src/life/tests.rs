@@ -68,6 +68,25 @@ async fn a_chat_turn_is_answered_kept_and_reported() {
 }
 
 #[tokio::test]
+async fn the_instructions_of_the_first_run_go_with_the_turn_that_makes_it_somebody() {
+    let kit = Kit::new();
+    let anima = kit.open(ScriptedExecutor::saying(["who am I?", "I am sakura"])).await;
+    let dir = anima.home().dir().clone();
+    let write = |name: &str, text: &str| fs_err::write(dir.file(name), text).unwrap();
+    write("bootstrap.md", "Find out who you are.");
+    write("identity.md", "# Identity\n\n(undefined)\n");
+    write("injection.md", "Answers letters.");
+    let turn = anima.talk(say("hello")).await.unwrap();
+    ended(&anima, turn).await;
+    assert!(dir.file("bootstrap.md").exists(), "nobody has said yet who it is");
+    write("identity.md", "Calm and exact.");
+    let turn = anima.talk(say("and now?")).await.unwrap();
+    ended(&anima, turn).await;
+    assert!(!dir.file("bootstrap.md").exists());
+    assert!(dir.archive().join("bootstrap.md").exists());
+}
+
+#[tokio::test]
 async fn the_second_turn_knows_the_first() {
     let kit = Kit::new();
     let engine = ScriptedExecutor::saying(["一つ目", "二つ目"]);

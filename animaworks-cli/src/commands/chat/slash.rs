@@ -2,7 +2,7 @@
 
 use animaworks_core::{
     ModelId, Query,
-    config::{AnimaSettings, Status},
+    config::{AnimaSettings, ModeSource, Status},
     t,
 };
 use animaworks_server::{InProcess, Resident};
@@ -28,7 +28,7 @@ pub(super) async fn run(
     match command {
         "quit" | "exit" | "q" => return Ok(Then::Leave),
         "help" | "?" => ui::note(t!(cx.locale, "cli.chat.help")),
-        "who" => who(cx, host, resident)?,
+        "who" => who(host, resident)?,
         "why" => why(cx, conversation),
         "where" => ui::note(resident.dir.root().display().to_string()),
         "memory" => memory(cx, resident, rest).await?,
@@ -38,7 +38,7 @@ pub(super) async fn run(
     Ok(Then::GoOn)
 }
 
-fn who(cx: &Cx, host: &InProcess, resident: &Resident) -> CliResult {
+fn who(host: &InProcess, resident: &Resident) -> CliResult {
     let identity = animaworks_core::fs::read_text_if_exists(&resident.dir.file("identity.md"))?.unwrap_or_default();
     for line in identity.lines().filter(|line| !line.trim().is_empty()).take(6) {
         ui::note(line);
@@ -47,7 +47,6 @@ fn who(cx: &Cx, host: &InProcess, resident: &Resident) -> CliResult {
         let mark = if &name == resident.anima.name() { "*" } else { " " };
         ui::note(format!("{mark} {name}"));
     }
-    let _: &Cx = cx;
     Ok(())
 }
 
@@ -117,7 +116,10 @@ fn engine(cx: &Cx, resident: &Resident, wanted: &str) -> CliResult {
     let settings = cx.settings()?;
     let models = cx.models(&settings);
     let anima = AnimaSettings::load(&cx.data, resident.anima.name(), &settings, &models)?;
-    let mode = anima.mode_of(&anima.model.value).mode;
-    ui::note(format!("{}  {}  {}", anima.model.value, mode_label(mode, cx.locale), anima.model.source));
+    let mode = anima.mode_of(&anima.model.value);
+    if !wanted.is_empty() && mode.source == ModeSource::Fallback {
+        ui::note(t!(cx.locale, "cli.anima.unknown_model", model = anima.model.value));
+    }
+    ui::note(format!("{}  {}  {}", anima.model.value, mode_label(mode.mode, cx.locale), anima.model.source));
     Ok(())
 }
