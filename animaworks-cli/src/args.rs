@@ -4,7 +4,7 @@ mod bench;
 mod localize;
 pub(crate) mod pack;
 
-pub(crate) use bench::{Bench, BenchData, BenchFusion, BenchMemory, BenchRun};
+pub(crate) use bench::{Bench, BenchData, BenchFusion, BenchMemory, BenchPack, BenchRun};
 pub(crate) use localize::{localized, usage_words};
 
 use std::path::PathBuf;

@@ -52,6 +52,15 @@ impl Locale {
         [self, Self::En, Self::Ja].into_iter().find_map(lookup).map(String::as_str)
     }
 
+    /// The keys that begin with a prefix, in order: for a page that fills its own sentences.
+    pub fn keys(self, prefix: &str) -> Vec<&'static str> {
+        let area = prefix.split('.').next().unwrap_or_default();
+        let Some(pages) = CATALOGUE.iter().find(|pages| pages.area == area) else { return Vec::new() };
+        let mut keys: Vec<&str> = pages.en.keys().map(String::as_str).filter(|key| key.starts_with(prefix)).collect();
+        keys.sort_unstable();
+        keys
+    }
+
     /// The sentence of a key with its placeholders filled; the key itself when there is none.
     pub fn text(self, key: &str, fields: &[(&str, String)]) -> String {
         match self.find(key) {

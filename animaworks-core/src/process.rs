@@ -158,6 +158,25 @@ impl Spec {
         Ok(Child { program, group, ended: None, feeder, inner: child })
     }
 
+    /// Starts it by itself: a process group of its own that nobody ends or waits for, with nothing to read
+    /// and no output. What it complains about goes where our own complaints go.
+    ///
+    /// # Errors
+    ///
+    /// As [`Spec::spawn`].
+    pub fn detach(self) -> Result<u32, ProcessError> {
+        use std::os::unix::process::CommandExt;
+        #[allow(clippy::disallowed_methods, reason = "the one place that starts processes")]
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.args).env_clear().envs(&self.env).current_dir(&self.cwd).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        let child = command.spawn().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound if self.cwd.is_dir() => ProcessError::Missing { program: self.program.clone() },
+            _ => ProcessError::Spawn { program: self.program.clone(), source },
+        })?;
+        Ok(child.id())
+    }
+
     /// Runs it to its end and returns what it printed.
     ///
     /// # Errors
@@ -371,6 +390,12 @@ impl Drop for Child {
     }
 }
 
+/// Whether a process with this id is running, whoever's it is.
+pub fn is_running(pid: i32) -> bool {
+    // 0 and below mean groups
+    pid > 0 && !matches!(nix::sys::signal::kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH))
+}
+
 /// What can go wrong when starting a process.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -437,6 +462,22 @@ mod tests {
         assert_eq!(finished.end, End::Code(3));
         assert_eq!(finished.stdout.text(), "こんにちは");
         assert_eq!(finished.stderr.text(), "bad\n");
+    }
+
+    #[test]
+    fn what_was_detached_is_in_a_group_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let note = dir.path().join("note");
+        let script = format!("read x; ps -o pgid= -p $$ > {0}.tmp; mv {0}.tmp {0}", note.display());
+        let id = sh(&script).detach().unwrap();
+        let group = loop {
+            if let Ok(text) = fs_err::read_to_string(&note) {
+                break text.trim().parse::<u32>().unwrap();
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(group, id);
+        assert!(matches!(Spec::new("/no/such", Path::new("/")).detach(), Err(ProcessError::Missing { .. })));
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod data;
 pub mod gold;
 pub mod longmemeval;
+pub mod pack;
 pub mod peers;
 pub mod plot;
 mod random;

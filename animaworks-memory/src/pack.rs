@@ -16,16 +16,20 @@
 //! # }
 //! ```
 
+mod adopt;
 mod block;
+mod board;
 mod chunk;
 mod context;
 mod health;
+mod import;
 mod reindex;
 mod relative;
 mod report;
 mod rotate;
 mod search;
 mod secrets;
+mod sessions;
 mod settings;
 mod shadow;
 mod similar;
@@ -36,12 +40,16 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use adopt::Adopted;
+pub use board::{Board, BoardTask, board};
 pub use health::DirState;
+pub use import::{Imported, Left};
 pub use reindex::Indexed;
 pub use report::{Duplicate, Oversized, Place, Report};
 pub use rotate::Rotated;
 pub use search::Hit;
 pub use secrets::{Leak, Secrets};
+pub use sessions::{Call, Listing, Page, Said, Session, SessionError, SessionHit, SessionHits, SessionKey, Sessions};
 pub use settings::{DashboardSettings, Settings};
 pub use write::{Refusal, Written};
 
@@ -90,6 +98,12 @@ impl Pack {
     /// The directories, the one that is written to first.
     pub fn dirs(&self) -> &[PathBuf] {
         &self.dirs
+    }
+
+    /// The files of the n-th directory, relative to it.
+    pub fn sources(&self, at: usize) -> Vec<String> {
+        let dir = self.dirs.get(at).filter(|dir| dir.is_dir());
+        dir.map(|dir| walk::files(dir).into_iter().map(|file| file.source).collect()).unwrap_or_default()
     }
 
     /// The limits.

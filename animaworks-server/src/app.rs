@@ -64,7 +64,8 @@ async fn only_from_here(State(app): State<App>, request: Request, next: Next) ->
     }
 }
 
-fn is_local(headers: &HeaderMap) -> bool {
+/// Whether a request names this machine, and comes from a page of it if from a page at all.
+pub(crate) fn is_local(headers: &HeaderMap) -> bool {
     let local = |authority: &str| {
         let host = authority
             .rsplit_once(':')

@@ -8,6 +8,17 @@ use clap::{Args, Subcommand, ValueEnum};
 pub(crate) enum Bench {
     #[command(subcommand)]
     Memory(BenchMemory),
+    Pack(BenchPack),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchPack {
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) files: usize,
+    #[arg(long, value_name = "M", default_value_t = 100)]
+    pub(crate) megabytes: usize,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

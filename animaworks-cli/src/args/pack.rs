@@ -34,18 +34,41 @@ pub(crate) enum Pack {
     Rotate {
         #[command(flatten)]
         place: Place,
+        #[arg(long)]
+        detach: bool,
     },
     Context {
         #[command(flatten)]
         place: Place,
         #[arg(long)]
         brief: bool,
+        #[arg(long)]
+        hook: bool,
     },
     Report {
         #[command(flatten)]
         place: Place,
         #[arg(long, value_name = "N")]
         stale_days: Option<u32>,
+    },
+    Import {
+        #[command(flatten)]
+        place: Place,
+        sources: Vec<PathBuf>,
+        #[arg(long)]
+        dry_run: bool,
+    },
+    Adopt {
+        #[arg(long, value_name = "NAME")]
+        anima: String,
+        dir: PathBuf,
+    },
+    Give {
+        #[arg(long, value_name = "NAME")]
+        anima: String,
+        dir: PathBuf,
+        #[arg(long)]
+        dry_run: bool,
     },
     Install {
         #[arg(long, value_name = "claude|codex|gemini", default_value = "claude")]
@@ -62,6 +85,12 @@ pub(crate) enum Pack {
     Doctor {
         #[command(flatten)]
         place: Place,
+    },
+    Dashboard {
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        port: u16,
+        #[arg(long)]
+        open: bool,
     },
     CheckSecrets {
         #[arg(default_value = ".")]

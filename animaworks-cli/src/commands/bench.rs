@@ -34,7 +34,10 @@ use crate::{
 const DATA_VARIABLE: &str = "ANIMAWORKS_BENCH_DATA";
 
 pub(super) fn run(cx: &Cx, command: Bench) -> CliResult {
-    let Bench::Memory(command) = command;
+    let command = match command {
+        Bench::Memory(command) => command,
+        Bench::Pack(args) => return super::pack::bench::run(cx, &args),
+    };
     match command {
         BenchMemory::Run(args) => measure(cx, args),
         BenchMemory::Peers(args) => {

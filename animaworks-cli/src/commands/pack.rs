@@ -1,11 +1,15 @@
 //! `pack …`: Markdown memory for a coding agent. No command here opens a connection or asks a model.
 
+pub(super) mod bench;
+mod codex;
+mod dashboard;
+mod import;
 mod install;
 mod secrets;
 
 use std::io::{IsTerminal, Read};
 
-use animaworks_core::{Clock, ErrorKind, ResultExt, SystemClock, t};
+use animaworks_core::{Clock, ErrorKind, ResultExt, SystemClock, process::Spec, t};
 use animaworks_memory::pack::{Pack as Memory, Place as Spot, Refusal, Report, Written};
 use serde_json::json;
 
@@ -26,12 +30,17 @@ pub(super) fn run(cx: &Cx, command: Pack) -> CliResult {
         Pack::Write { place, file, heading, body, replace } => {
             write(cx, &place, &file, &heading, body, replace.as_deref())
         }
-        Pack::Rotate { place } => rotate(cx, &place),
-        Pack::Context { place, brief } => context(cx, &place, brief),
+        Pack::Rotate { place, detach: true } => detached(cx, &place),
+        Pack::Rotate { place, detach: false } => rotate(cx, &place),
+        Pack::Context { place, brief, hook } => context(cx, &place, brief, hook),
         Pack::Report { place, stale_days } => report(cx, &place, stale_days),
+        Pack::Import { place, sources, dry_run } => import::import(cx, &place, &sources, dry_run),
+        Pack::Adopt { anima, dir } => import::adopt(cx, &anima, &dir),
+        Pack::Give { anima, dir, dry_run } => import::give(cx, &anima, &dir, dry_run),
         Pack::Install { agent, dir, project } => install::install(cx, &agent, dir.as_deref(), project),
         Pack::Uninstall { dir } => install::uninstall(cx, dir.as_deref()),
         Pack::Doctor { place } => install::doctor(cx, &place),
+        Pack::Dashboard { port, open } => dashboard::run(cx, port, open),
         Pack::CheckSecrets { dir } => secrets::run(cx, &dir),
     }
 }
@@ -130,6 +139,19 @@ fn refused(cx: &Cx, reason: &Refusal, headings: &[String]) -> CliError {
     error.with_hint(t!(cx.locale, "pack.refused.headings", headings = list.join("\n")))
 }
 
+/// Leaves the rotation to a process of its own and returns at once: whoever ends the caller's whole group does not end it.
+fn detached(cx: &Cx, place: &Place) -> CliResult {
+    let program = std::env::current_exe().map_err(CliError::Output)?;
+    let mut spec = Spec::new(program, cx.env.start_dir()).args(["pack", "rotate"]);
+    for dir in &place.dirs {
+        spec = spec.arg("--dir").arg(dir);
+    }
+    // the same program in the same place: it has to see the same memory
+    spec.env = cx.env.vars().clone();
+    spec.detach()?;
+    Ok(())
+}
+
 fn rotate(cx: &Cx, place: &Place) -> CliResult {
     let memory = memory(cx, place)?;
     let rotated = memory.rotate()?;
@@ -143,13 +165,20 @@ fn rotate(cx: &Cx, place: &Place) -> CliResult {
     Ok(())
 }
 
-fn context(cx: &Cx, place: &Place, brief: bool) -> CliResult {
+fn context(cx: &Cx, place: &Place, brief: bool, hook: bool) -> CliResult {
     let memory = memory(cx, place)?;
     if !brief {
+        // what the end of the last session did not get to is done now
+        memory.rotate().log_err("rotate the work at hand");
         // a session begins with an index that knows what happened since the last one
         block_on(async { Ok(memory.reindex(false).await.log_err("bring the index up to date")) })?;
     }
     let text = memory.context(brief, cx.locale)?;
+    if hook {
+        // the shape in which a hook hands text to a session where plain text would be shown to the person
+        let output = json!({ "hookEventName": "SessionStart", "additionalContext": text });
+        return ui::json(&json!({ "hookSpecificOutput": output }));
+    }
     if cx.json { ui::json(&json!({ "context": text })) } else { ui::piece(&text) }
 }
 

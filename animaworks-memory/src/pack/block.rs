@@ -66,7 +66,8 @@ impl Block {
     pub(super) fn new(heading: &str, body: &str) -> Self {
         let heading = heading.trim().trim_start_matches("## ").trim();
         let body = body.replace("\r\n", "\n");
-        let text = format!("## {heading}\n{}\n\n", body.trim_matches('\n').trim_end());
+        let body = body.trim_matches('\n').trim_end();
+        let text = format!("## {heading}\n{body}\n{}\n", closing(body));
         Self { heading: heading.to_owned(), text, line: 0 }
     }
 
@@ -84,6 +85,19 @@ impl Block {
     pub(super) fn date(&self) -> Option<NaiveDate> {
         date_in(&self.heading)
     }
+}
+
+/// The line that closes what a body left open: code without an end would swallow every block behind it.
+fn closing(body: &str) -> &'static str {
+    let mut fence = Fence::default();
+    for line in body.lines() {
+        fence.inside(line);
+    }
+    if !fence.inside("") {
+        return "";
+    }
+    fence.inside("```");
+    if fence.inside("") { "~~~\n" } else { "```\n" }
 }
 
 /// The first `YYYY-MM-DD` in a text.

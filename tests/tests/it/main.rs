@@ -14,5 +14,7 @@ mod engines_cli;
 mod first_conversation;
 mod kill;
 mod pack;
+mod pack_acceptance;
+mod pack_dashboard;
 mod python_home;
 mod wrong_on_purpose;

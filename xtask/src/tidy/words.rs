@@ -48,6 +48,10 @@ const FAMILIES: &[&str] = &[
     "pack.name",
     "pack.refused.",
     "pack.secret.",
+    "pack.left.",
+    "pack.page.",
+    "pack.dashboard.",
+    "cli.bench.pack.",
 ];
 
 pub(super) fn check(root: &Path, sources: &[Source], breaches: &mut Vec<String>) -> Result<(), String> {

@@ -12,6 +12,7 @@ use animaworks_core::{
 use animaworks_memory::pack::{PROJECT_DIR, Settings};
 use serde_json::json;
 
+use super::codex;
 use crate::{
     args::pack::Place,
     context::Cx,
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// The name of the plugin and of its directory: nothing else is ever removed.
-const NAME: &str = "animaworks-pack";
+pub(super) const NAME: &str = "animaworks-pack";
 const SKILLS: [&str; 3] = ["recall", "remember", "memory-gc"];
 const AGENTS: [&str; 3] = ["claude", "codex", "gemini"];
 
@@ -45,17 +46,30 @@ pub(super) fn install(cx: &Cx, agents: &[String], dir: Option<&Path>, project: b
                 t!(cx.locale, "pack.install.unknown_agent", agent = agent, known = known),
             ));
         }
-        let root = home_of(&cx.env, agent, dir);
-        for piece in pieces(cx, agent) {
-            let path = root.join(&piece.path);
-            fs::write_atomic(&path, piece.text.as_bytes(), Privacy::Normal)?;
-            if piece.runs {
-                make_runnable(&path)?;
-            }
-        }
+        let root = write(cx, &cx.env, agent, dir)?;
         ui::line(t!(cx.locale, "pack.install.done", agent = agent, path = root.display()))?;
+        if agent == "codex" {
+            ui::note(t!(cx.locale, "pack.install.codex_trust"));
+        }
     }
     Ok(())
+}
+
+/// Writes the plugin of an agent; says where.
+pub(super) fn write(cx: &Cx, env: &Env, agent: &str, dir: Option<&Path>) -> CliResult<PathBuf> {
+    let root = home_of(env, agent, dir);
+    for piece in pieces(cx, agent) {
+        let path = root.join(&piece.path);
+        fs::write_atomic(&path, piece.text.as_bytes(), Privacy::Normal)?;
+        if piece.runs {
+            make_runnable(&path)?;
+        }
+    }
+    if agent == "codex" && dir.is_none() {
+        let template = templates::find(cx.locale, "pack/hooks/hooks.json").unwrap_or_default();
+        codex::register(&codex::list(env), template, &root)?;
+    }
+    Ok(root)
 }
 
 /// Where an agent looks for plugins.
@@ -64,11 +78,11 @@ fn home_of(env: &Env, agent: &str, dir: Option<&Path>) -> PathBuf {
         return env.absolute(dir).join(NAME);
     }
     let place = match agent {
-        "codex" => ".codex/skills",
-        "gemini" => ".gemini/extensions",
-        _ => ".claude/skills",
+        "codex" => codex::home(env).join("skills"),
+        "gemini" => env.home().join(".gemini/extensions"),
+        _ => env.home().join(".claude/skills"),
     };
-    env.home().join(place).join(NAME)
+    place.join(NAME)
 }
 
 /// The files of the plugin of an agent.
@@ -89,23 +103,24 @@ fn pieces(cx: &Cx, agent: &str) -> Vec<Piece> {
     match agent {
         "gemini" => {
             pieces.push(shipped("gemini-extension.json", "gemini-extension.json", false));
-            pieces.push(shipped("context.md", "GEMINI.md", false));
+            pieces.push(shipped("hooks/gemini.json", "hooks/hooks.json", false));
         }
         "claude" => {
             pieces.push(shipped("plugin.json", ".claude-plugin/plugin.json", false));
             pieces.push(shipped("hooks/hooks.json", "hooks/hooks.json", false));
-            pieces.push(shipped("hooks/memory_start.sh", "hooks/memory_start.sh", true));
-            pieces.push(shipped("hooks/memory_stop.sh", "hooks/memory_stop.sh", true));
-            // what belongs to this machine stands in one file that is never committed
-            if let Some(program) = std::env::current_exe().log_err("find this program") {
-                let text = format!("program='{}'\n", program.display().to_string().replace('\'', "'\\''"));
-                pieces.push(Piece { path: PathBuf::from("local.conf"), text, runs: false });
-            }
-            let ignored = "local.conf\nhook.log\n".to_owned();
-            pieces.push(Piece { path: PathBuf::from(".gitignore"), text: ignored, runs: false });
         }
+        // the hooks of the other one are entries in a list of its own
         _ => {}
     }
+    pieces.push(shipped("hooks/memory_start.sh", "hooks/memory_start.sh", true));
+    pieces.push(shipped("hooks/memory_stop.sh", "hooks/memory_stop.sh", true));
+    // what belongs to this machine stands in one file that is never committed
+    if let Some(program) = std::env::current_exe().log_err("find this program") {
+        let text = format!("program='{}'\n", program.display().to_string().replace('\'', "'\\''"));
+        pieces.push(Piece { path: PathBuf::from("local.conf"), text, runs: false });
+    }
+    let ignored = "local.conf\nhook.log\n".to_owned();
+    pieces.push(Piece { path: PathBuf::from(".gitignore"), text: ignored, runs: false });
     pieces
 }
 
@@ -124,6 +139,10 @@ pub(super) fn uninstall(cx: &Cx, dir: Option<&Path>) -> CliResult {
         ui::line(t!(cx.locale, "pack.uninstall.done", path = home.display()))?;
         removed += 1;
     }
+    if dir.is_none() && codex::withdraw(&codex::list(&cx.env))? {
+        ui::line(t!(cx.locale, "pack.uninstall.done", path = codex::list(&cx.env).display()))?;
+        removed += 1;
+    }
     if removed == 0 {
         ui::note(t!(cx.locale, "pack.uninstall.nothing"));
     }
@@ -138,6 +157,7 @@ pub(super) fn doctor(cx: &Cx, place: &Place) -> CliResult {
         .map(|agent| {
             let home = home_of(&cx.env, agent, None);
             let whole = pieces(cx, agent).iter().all(|piece| home.join(&piece.path).is_file());
+            let whole = whole && (*agent != "codex" || codex::is_registered(&codex::list(&cx.env)));
             (*agent, home, whole)
         })
         .collect();
