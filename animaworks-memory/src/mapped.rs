@@ -7,10 +7,11 @@
 
 #![allow(unsafe_code, reason = "mapping files is unsafe by its nature; the promise is stated at each place")]
 
-use std::{ops::Deref, path::Path};
+use std::{ops::Deref, path::Path, ptr::NonNull};
 
 use animaworks_core::fs::FileError;
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
+use nix::sys::mman::{MmapAdvise, madvise};
 
 /// A part of a file, readable as bytes.
 #[derive(Debug)]
@@ -49,6 +50,40 @@ impl Mapped {
     }
 }
 
+/// Gives back the pages of the program's own code, for a process that will wait: what runs next comes back page by
+/// page from the machine's file cache. Does nothing where the kernel does not show its maps, or under a debugger,
+/// whose breakpoints live in those pages.
+pub(crate) fn release_code() -> std::io::Result<()> {
+    if !cfg!(target_os = "linux") {
+        return Ok(());
+    }
+    let status = fs_err::read_to_string("/proc/self/status")?;
+    if !status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() == "0")) {
+        return Ok(());
+    }
+    let program = std::env::current_exe()?;
+    let maps = fs_err::read_to_string("/proc/self/maps")?;
+    for (start, len) in maps.lines().filter_map(|line| code_of(line, &program)) {
+        let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(start)) else { continue };
+        // SAFETY: the range is private, not writable and backed by the program's file, and nobody traces this process,
+        // so every page in it is as it is in the file and comes back with the same bytes.
+        unsafe { madvise(start, len, MmapAdvise::MADV_DONTNEED) }?;
+    }
+    Ok(())
+}
+
+/// Where a line of the kernel's map shows code of a program: its start and length in bytes.
+fn code_of(line: &str, program: &Path) -> Option<(usize, usize)> {
+    let mut words = line.split_ascii_whitespace();
+    let (range, rights) = (words.next()?, words.next()?);
+    if rights != "r-xp" || Path::new(words.nth(3)?) != program {
+        return None;
+    }
+    let (start, end) = range.split_once('-')?;
+    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+    Some((start, end.checked_sub(start)?))
+}
+
 impl Deref for Mapped {
     type Target = [u8];
 
@@ -71,6 +106,24 @@ mod tests {
         assert_eq!(&*map, &bytes[..]);
         map.release().unwrap();
         assert_eq!(&*map, &bytes[..]);
+    }
+
+    #[test]
+    fn only_the_code_of_this_program_is_given_back() {
+        let program = Path::new("/opt/animaworks");
+        let code = "55d0c0a18000-55d0c2160000 r-xp 00a18000 fe:00 1234                       /opt/animaworks";
+        assert_eq!(code_of(code, program), Some((0x55d0_c0a1_8000, 0x174_8000)));
+        for other in [
+            "55d0c2160000-55d0c2384000 r--p 02160000 fe:00 1234                       /opt/animaworks",
+            "7f0000000000-7f0000001000 r-xp 00000000 fe:00 99                         /usr/lib/libc.so.6",
+            "7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]",
+            "7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0",
+            "",
+        ] {
+            assert_eq!(code_of(other, program), None, "{other}");
+        }
+        release_code().unwrap();
+        assert_eq!(code_of(code, program).map(|(_, len)| len), Some(0x174_8000), "what was given back runs on");
     }
 
     #[test]

@@ -148,6 +148,19 @@ impl FileMemory {
         }
     }
 
+    /// Makes the process small while nobody asks anything: caches of the index and pages of code are given back.
+    /// The next question is answered a millisecond later for it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn rest(&self) {
+        if let Some(database) = self.inner.database() {
+            database.shrink().await.log_err("make the index small");
+        }
+        crate::mapped::release_code().log_err("give back pages of code");
+    }
+
     fn embed_in_background(&self) {
         if self.inner.meaning.is_some() {
             let inner = Arc::clone(&self.inner);

@@ -96,7 +96,16 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Lets it finish and puts it to rest.
+    /// Makes the process small while nobody says anything.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn rest(&self) {
+        self.files.rest().await;
+    }
+
+    /// Lets it finish and puts it away.
     ///
     /// # Errors
     ///

@@ -115,6 +115,7 @@ pub(super) async fn talk(cx: &Cx, host: &InProcess, resident: &Resident, from: &
     let mut editor = Editor::open(dir.run().join("chat_history"), cx.locale, name.as_str())?;
     let mut pressed_once = false;
     loop {
+        resident.rest().await;
         let (back, typed) = editor.read().await?;
         editor = back;
         let line = match typed {

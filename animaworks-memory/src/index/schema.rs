@@ -37,6 +37,27 @@ pub(crate) struct Database {
     pub(crate) readers: SqlitePool,
 }
 
+impl Database {
+    /// Gives back the pages that its connections keep.
+    ///
+    /// # Errors
+    ///
+    /// When a connection is broken.
+    pub(crate) async fn shrink(&self) -> Result<(), sqlx::Error> {
+        const SHRINK: &str = "PRAGMA shrink_memory";
+        sqlx::raw_sql(SHRINK).execute(&mut *self.writer.lock().await).await?;
+        // whoever is reading keeps what it reads with
+        let mut idle = Vec::new();
+        while let Some(reader) = self.readers.try_acquire() {
+            idle.push(reader);
+        }
+        for reader in &mut idle {
+            sqlx::raw_sql(SHRINK).execute(&mut **reader).await?;
+        }
+        Ok(())
+    }
+}
+
 /// Where the database of an index directory is.
 pub(crate) fn file_in(directory: &Path) -> PathBuf {
     directory.join("memory.sqlite")
