@@ -3,3 +3,4 @@
 pub mod gated_sse;
 pub mod llm_server;
 pub mod program;
+pub mod vendor;

@@ -312,7 +312,7 @@ impl Drop for LlmServer {
 }
 
 #[allow(clippy::print_stderr, reason = "a test reads it")]
-fn tracing_free_report(error: &std::io::Error) {
+pub(crate) fn tracing_free_report(error: &std::io::Error) {
     eprintln!("llm server: {error}");
 }
 

@@ -90,9 +90,13 @@ impl Company {
 fn limits(home: &AnimaHome, settings: &Settings) -> SendingLimits {
     let data = home.dir().data();
     let models = Models::load(data, settings);
-    AnimaSettings::load(data, home.name(), settings, &models)
-        .log_err("read the sending limits")
-        .map_or_else(SendingLimits::default, |anima| SendingLimits::of(&anima))
+    match AnimaSettings::load(data, home.name(), settings, &models) {
+        Ok(anima) => SendingLimits::of(&anima),
+        Err(error) => {
+            tracing::debug!(%error, "the usual sending limits hold");
+            SendingLimits::default()
+        }
+    }
 }
 
 /// Whether anybody reports to it.

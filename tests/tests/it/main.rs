@@ -13,6 +13,7 @@ mod engines;
 mod engines_cli;
 mod first_conversation;
 mod kill;
+mod outside;
 mod pack;
 mod pack_acceptance;
 mod pack_dashboard;
