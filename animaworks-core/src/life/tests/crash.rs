@@ -84,6 +84,8 @@ async fn a_tool_with_an_effect_is_known_after_a_crash_and_not_run_again() {
     run.call("send", "{\"to\":\"kaede\"}");
     run.say("送りま");
     kit.until_text(&anima, &turn, "送りま").await;
+    // the start of a call is waited for, its end goes to the disk with the words after it
+    kit.until_journal(&anima, "送りま").await;
     let calls = anima.home().orphans().unwrap().remove(0).calls;
     assert_eq!(calls[0].status, CallStatus::Completed, "before the crash it is on disk");
     kit.end(anima).await;
