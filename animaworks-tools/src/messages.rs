@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use animaworks_core::{
     IdSource, Locale, Origin, Tool, Typed,
-    config::{AnimaSettings, ExternalMessagingSettings},
+    config::{AnimaSettings, ExternalMessagingSettings, HeartbeatSettings},
     home::AnimaHome,
     seams::PostOffice,
 };
@@ -42,9 +42,13 @@ pub struct MessageServices {
 }
 
 impl SendingLimits {
-    /// The limits of one Anima.
-    pub fn of(settings: &AnimaSettings) -> Self {
+    /// The limits of one Anima in its organisation.
+    pub fn of(settings: &AnimaSettings, organisation: &HeartbeatSettings) -> Self {
+        let seconds = |seconds: u64| chrono::Duration::seconds(i64::try_from(seconds).unwrap_or(i64::MAX / 1000));
         Self {
+            per_exchange: organisation.max_depth,
+            exchange: seconds(organisation.depth_window_s),
+            post_pause: seconds(organisation.channel_post_cooldown_s),
             per_hour: settings.max_outbound_per_hour.value,
             per_day: settings.max_outbound_per_day.value,
             recipients_per_run: settings.max_recipients_per_run.value,

@@ -19,12 +19,14 @@ use crate::{
     executor::{Prompt, PromptMessage, TurnHost},
     fs,
     home::{
-        activity::Activity,
+        AnimaHome,
+        activity::{Activity, ActivityQuery},
         conversation::Conversation,
         journal::{Journal, JournalStart, OpenedJournal},
     },
     ids::{SessionId, TaskId},
     memory::{Cue, Degraded, Priming},
+    message::{Intent, Message, SenderKind},
     mode::ExecutionMode,
     prompt::{self, PromptInput, SystemPrompt, Texts},
     seams::{Claim, Settled},
@@ -178,7 +180,7 @@ impl Life {
     }
 
     /// What there is to do, with the letters that were taken for it.
-    async fn errand(&self, live: &Live) -> Result<(Errand, Vec<Claim<crate::Message>>), AnimaError> {
+    async fn errand(&self, live: &Live) -> Result<(Errand, Vec<Claim<Message>>), AnimaError> {
         let (home, trigger) = (self.parts.home.clone(), live.trigger.clone());
         if let Some(errand) = fs::blocking(move || gather::from_files(&home, &trigger)).await? {
             return Ok((errand, Vec::new()));
@@ -193,7 +195,10 @@ impl Life {
                     }
                     None => Vec::new(),
                 };
-                let errand = Errand::Inbox(letters.iter().map(|claim| claim.item.clone()).collect());
+                let read: Vec<_> = letters.iter().map(|claim| claim.item.clone()).collect();
+                let (home, arrived) = (self.parts.home.clone(), read.clone());
+                fs::blocking(move || log_arrivals(&home, &arrived)).await.log_err("note what arrived");
+                let errand = Errand::Inbox(read);
                 Ok((errand, letters))
             }
         }
@@ -207,7 +212,7 @@ impl Life {
     }
 
     /// Settles the letters of a turn.
-    pub(super) async fn settle(&self, letters: &[Claim<crate::Message>], handled: bool) {
+    pub(super) async fn settle(&self, letters: &[Claim<Message>], handled: bool) {
         let Some(post) = &self.parts.post else { return };
         for letter in letters {
             let how = if handled { Settled::Done } else { Settled::Retry { after: LETTER_RETRY } };
@@ -417,6 +422,28 @@ impl Life {
         let home = self.parts.home.clone();
         fs::blocking(move || home.log(activity)).await.log_err("append to the activity log");
     }
+}
+
+/// Notes in the activity log what came by post, once however often a letter is taken up again. Blocks.
+fn log_arrivals(home: &AnimaHome, letters: &[Message]) -> Result<(), fs::FileError> {
+    let lately = home.load(&ActivityQuery::days(3).kinds(&[Activity::MESSAGE_RECEIVED]))?;
+    for letter in letters {
+        let id = letter.id.as_str();
+        if lately.iter().any(|logged| logged.activity.meta_str("message_id") == id) {
+            continue;
+        }
+        let kind = if letter.from_kind == SenderKind::Human { "human" } else { "anima" };
+        let line = Activity::new(Activity::MESSAGE_RECEIVED)
+            .content(letter.text.clone())
+            .from(letter.from.clone())
+            .origin(letter.origin.clone())
+            .meta("from_type", kind)
+            .meta("thread_id", letter.thread.as_str())
+            .meta("message_id", id)
+            .meta("intent", letter.intent.map(Intent::as_str).unwrap_or_default());
+        home.log(line)?;
+    }
+    Ok(())
 }
 
 /// What tools answered in the last three of its turns, newest first, five of each.

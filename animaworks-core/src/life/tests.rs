@@ -17,10 +17,15 @@ use crate::{
     error::{ErrorKind, Fault},
     event::TurnEvent,
     executor::{Checkpoint, ExecError, PromptMessage},
-    home::activity::ActivityQuery,
+    home::{
+        activity::{Activity, ActivityQuery},
+        post_office::FilePostOffice,
+    },
+    seams::PostOffice,
     test_support::{FakeTool, ScriptedExecutor},
     tool::Effect,
     trigger::Night,
+    trust::Origin,
 };
 
 fn say(text: &str) -> Message {
@@ -232,6 +237,34 @@ async fn every_trigger_takes_the_same_path() {
     assert!(!requests[2].prompt.system.contains("Bash"), "a round is offered nothing that acts");
     let turns = anima.home().conversation(&ThreadId::main()).unwrap().conversation.turns;
     assert_eq!(turns.len(), 2, "only greeting and bootstrap speak to people");
+}
+
+#[tokio::test]
+async fn a_letter_is_noted_once_however_often_it_is_taken_up() {
+    let kit = Kit::new();
+    let failing = script(vec![
+        Step::Fail(ExecError::Quota { engine: "x".into(), detail: "none".into() }),
+        Step::Run,
+        Step::text("承知しました"),
+    ]);
+    let mut parts = kit.parts(Arc::new(failing));
+    let (home, ids) = (parts.home.clone(), parts.ids.clone());
+    let clock = Arc::new(kit.clock.clone());
+    let post = Arc::new(FilePostOffice::new(home.dir().data().clone(), home.zone(), clock, ids));
+    parts.post = Some(post.clone());
+    let letter = Message::anima("kaede", "棚卸しは金曜です", Origin::anima());
+    let anima = DigitalAnima::open(parts).await.unwrap();
+    post.post(letter.with_id(crate::MessageId::new("m1").unwrap()), home.name()).await.unwrap();
+    let trigger = Trigger::Inbox { from: vec!["kaede".into()] };
+    for expected in [CycleAction::Error, CycleAction::Responded] {
+        let turn = anima.wake(trigger.clone()).await.unwrap();
+        assert_eq!(ended(&anima, turn).await.action, expected);
+        kit.clock.advance(Duration::from_secs(3600));
+    }
+    let received = home.load(&ActivityQuery::days(1).kinds(&[Activity::MESSAGE_RECEIVED])).unwrap();
+    let lines: Vec<_> =
+        received.iter().map(|line| (line.activity.from.as_str(), line.activity.content.as_str())).collect();
+    assert_eq!(lines, [("kaede", "棚卸しは金曜です")]);
 }
 
 #[tokio::test]

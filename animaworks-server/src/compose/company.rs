@@ -91,7 +91,7 @@ fn limits(home: &AnimaHome, settings: &Settings) -> SendingLimits {
     let data = home.dir().data();
     let models = Models::load(data, settings);
     match AnimaSettings::load(data, home.name(), settings, &models) {
-        Ok(anima) => SendingLimits::of(&anima),
+        Ok(anima) => SendingLimits::of(&anima, &settings.heartbeat),
         Err(error) => {
             tracing::debug!(%error, "the usual sending limits hold");
             SendingLimits::default()

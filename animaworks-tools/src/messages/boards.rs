@@ -65,6 +65,13 @@ impl TypedTool for PostChannel {
                 t!(locale, "tools.post_channel.already_instead"),
             ));
         }
+        if let Some(free) = outbox.post_rest(&board, &before) {
+            return Err(fault::failed(
+                "RateLimited",
+                t!(locale, "tools.post_channel.rest", channel = board, at = free.format("%m-%d %H:%M")),
+                t!(locale, "tools.post_channel.rest_instead"),
+            ));
+        }
         let origin = relayed(cx);
         let mut extra = Map::new();
         extra.insert("origin".to_owned(), json!(origin.source));

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use animaworks_core::{
-    AnimaName, IdSource, Intent, Message, MessageId, Origin, ThreadId, ToolContext, ToolError,
+    AnimaName, BoardName, IdSource, Intent, Message, MessageId, Origin, ThreadId, ToolContext, ToolError,
     fs::{self, Lock},
     home::{
         AnimaHome,
@@ -25,11 +25,24 @@ pub struct SendingLimits {
     pub per_day: u32,
     /// Different recipients within one run; each of them gets one letter.
     pub recipients_per_run: u32,
+    /// Letters between two Animas, in both directions, within `exchange`.
+    pub per_exchange: u32,
+    /// The window of an exchange.
+    pub exchange: Duration,
+    /// Between two posts on one board.
+    pub post_pause: Duration,
 }
 
 impl Default for SendingLimits {
     fn default() -> Self {
-        Self { per_hour: 30, per_day: 100, recipients_per_run: 2 }
+        Self {
+            per_hour: 30,
+            per_day: 100,
+            recipients_per_run: 2,
+            per_exchange: 6,
+            exchange: Duration::minutes(10),
+            post_pause: Duration::minutes(5),
+        }
     }
 }
 
@@ -57,6 +70,8 @@ pub enum LimitHit {
     Hour(DateTime<FixedOffset>),
     /// Too many letters within a day; the next one may go at this moment.
     Day(DateTime<FixedOffset>),
+    /// The two have written to and fro too often; the next one may go at this moment.
+    Exchange(DateTime<FixedOffset>),
 }
 
 impl SendingLimits {
@@ -149,6 +164,27 @@ impl Outbox {
         }
     }
 
+    /// When it may write to a colleague again with whom it has just written to and fro; `None` when it may.
+    async fn exchange_full(
+        &self,
+        peer: &AnimaName,
+        now: DateTime<FixedOffset>,
+    ) -> Result<Option<DateTime<FixedOffset>>, ToolError> {
+        let (home, limits) = (self.home.clone(), self.limits);
+        let kinds = [Activity::MESSAGE_SENT, Activity::MESSAGE_RECEIVED];
+        let query = ActivityQuery::since(now - limits.exchange).kinds(&kinds).involving(peer.as_str());
+        let entries = fs::blocking(move || home.load(&query)).await.map_err(fault::file)?;
+        let letters: Vec<SentLetter> = entries.into_iter().filter_map(counted).collect();
+        Ok(full(&letters, now, limits.exchange, limits.per_exchange))
+    }
+
+    /// How long a board still rests after this Anima's last post on it; `None` when it may post.
+    pub(super) fn post_rest(&self, board: &BoardName, posts: &[LoggedActivity]) -> Option<DateTime<FixedOffset>> {
+        let here = posts.iter().filter(|post| post.activity.channel == board.as_str());
+        let free = here.filter_map(|post| post.at).max()? + self.limits.post_pause;
+        (free > self.home.now().fixed_offset()).then_some(free)
+    }
+
     /// Waits until nobody else of this Anima is sending.
     pub(super) async fn hold(&self) -> Result<Lock, ToolError> {
         let path = self.home.dir().data().run().join(format!("outbound_{}.lock", self.home.name()));
@@ -180,6 +216,12 @@ impl Outbox {
         if let Err(hit) = self.limits.check(&sent, now.fixed_offset(), cx.turn.as_str(), to, letter.is_handover) {
             tracing::info!(anima = %cx.anima, to, ?hit, "letter held back");
             return Ok(Err(hit));
+        }
+        if !letter.is_handover
+            && let Some(free) = self.exchange_full(&letter.to, now.fixed_offset()).await?
+        {
+            tracing::info!(anima = %cx.anima, to, "letter held back: the two write to and fro");
+            return Ok(Err(LimitHit::Exchange(free)));
         }
         let lately = sent.iter().filter(|earlier| earlier.to == to).count() + 1;
         let (id, origin) = (self.ids.message(now), relayed(cx));

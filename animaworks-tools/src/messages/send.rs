@@ -139,5 +139,10 @@ pub(crate) fn held_back(hit: LimitHit, to: &str, cx: &ToolContext) -> ToolError 
             t!(locale, "tools.send_message.rate_limited", at = free.format("%m-%d %H:%M")),
             t!(locale, "tools.send_message.rate_limited_instead"),
         ),
+        LimitHit::Exchange(free) => fault::failed(
+            "CascadeBlocked",
+            t!(locale, "tools.send_message.exchange", to = to, at = free.format("%m-%d %H:%M")),
+            t!(locale, "tools.send_message.exchange_instead"),
+        ),
     }
 }

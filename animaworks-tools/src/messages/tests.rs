@@ -155,7 +155,8 @@ async fn one_letter_each_and_two_recipients_in_a_run() {
 
 #[tokio::test]
 async fn thirty_letters_an_hour_and_then_the_time_of_the_next_one() {
-    let o = Office::open();
+    let mut o = Office::open();
+    o.services.limits.per_exchange = 1000;
     let gate = o.gate();
     for turn in 0..30 {
         let sent = call(&gate, &o.cx(&format!("t{turn}")), "send_message", letter("yuki")).await;
@@ -170,6 +171,39 @@ async fn thirty_letters_an_hour_and_then_the_time_of_the_next_one() {
     o.clock.advance(Duration::from_secs(31 * 60));
     assert!(!call(&gate, &o.cx("t31"), "send_message", letter("yuki")).await.is_error);
     assert_eq!(o.letters("yuki").await.len(), 31);
+}
+
+#[tokio::test]
+async fn six_letters_to_and_fro_and_then_a_rest() {
+    let o = Office::open();
+    let gate = o.gate();
+    for n in 0..3 {
+        let received = Activity::new(Activity::MESSAGE_RECEIVED).from("yuki").meta("from_type", "anima");
+        o.services.home.log(received.content("では次は？")).unwrap();
+        let sent = call(&gate, &o.cx(&format!("t{n}")), "send_message", letter("yuki")).await;
+        assert!(!sent.is_error, "{}", sent.text);
+        o.clock.advance(Duration::from_secs(60));
+    }
+    let refused = call(&gate, &o.cx("t4"), "send_message", letter("yuki")).await;
+    assert_eq!(error_type(&refused), "CascadeBlocked");
+    assert!(refused.text.contains("03-31 09:30"), "{}", refused.text);
+    assert!(!call(&gate, &o.cx("t4"), "send_message", letter("kaoru")).await.is_error, "others can be written to");
+    o.clock.advance(Duration::from_secs(8 * 60));
+    assert!(!call(&gate, &o.cx("t5"), "send_message", letter("yuki")).await.is_error);
+}
+
+#[tokio::test]
+async fn a_board_rests_after_a_post() {
+    let o = Office::open();
+    let gate = o.gate();
+    let post = json!({"channel": "general", "text": "棚卸しを終えました"});
+    assert!(!call(&gate, &o.cx("t1"), "post_channel", post.clone()).await.is_error);
+    o.clock.advance(Duration::from_secs(240));
+    let refused = call(&gate, &o.cx("t2"), "post_channel", post.clone()).await;
+    assert_eq!(error_type(&refused), "RateLimited");
+    assert!(refused.text.contains("03-31 09:25"), "{}", refused.text);
+    o.clock.advance(Duration::from_secs(61));
+    assert!(!call(&gate, &o.cx("t3"), "post_channel", post).await.is_error);
 }
 
 #[tokio::test]
@@ -196,6 +230,7 @@ async fn a_post_calls_who_may_read_it_and_once_in_a_run_is_enough() {
     assert!(letters[0].text.contains("集計が済みました"), "{}", letters[0].text);
     assert_eq!(letters[0].intent, Some(animaworks_core::Intent::Question));
     assert_eq!(error_type(&call(&gate, &cx, "post_channel", post).await), "AlreadySent");
+    o.clock.advance(Duration::from_secs(301));
     // a call to everybody wakes nobody at once, and passes over those who do not work
     let all =
         call(&gate, &o.cx("t2"), "post_channel", json!({"channel": "general", "text": "@all 明日は休みです"})).await;
@@ -278,7 +313,7 @@ proptest! {
         steps in proptest::collection::vec((0_i64..4000, 0_usize..5, any::<bool>(), any::<bool>()), 1..200),
         per_hour in 0_u32..6, per_day in 0_u32..12, recipients in 0_u32..4,
     ) {
-        let limits = SendingLimits { per_hour, per_day, recipients_per_run: recipients };
+        let limits = SendingLimits { per_hour, per_day, recipients_per_run: recipients, ..SendingLimits::default() };
         let mut now: DateTime<FixedOffset> = DateTime::UNIX_EPOCH.fixed_offset();
         let (mut sent, mut turn) = (Vec::<SentLetter>::new(), 0);
         for (seconds, to, is_handover, next_turn) in steps {
@@ -296,6 +331,7 @@ proptest! {
                     }
                 }
                 Err(LimitHit::SameRecipient | LimitHit::Recipients) => prop_assert!(!is_handover),
+                Err(LimitHit::Exchange(_)) => prop_assert!(false, "what was written to and fro is looked at elsewhere"),
             }
             let within = |hours| sent.iter().filter(|letter| {
                 letter.at.unwrap() > now - chrono::Duration::hours(hours)
