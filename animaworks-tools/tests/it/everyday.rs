@@ -1,9 +1,6 @@
 //! A working day: useful commands pass the judge and work behind the walls.
 
-use std::time::{Duration, Instant};
-
 use animaworks_core::seams::Enforced;
-use animaworks_tools::shell::{Walls, judge};
 
 use crate::house::{House, TOKEN, lines};
 
@@ -103,47 +100,6 @@ async fn a_command_inherits_no_secret_and_long_output_goes_to_a_file() {
     assert_eq!(whole.lines().count(), 5000);
     let slow = house.bash("sleep 0.1; exit 3").await.unwrap();
     assert!(slow.text.starts_with("exit code: 3"), "{}", slow.text);
-}
-
-#[tokio::test]
-async fn the_walls_cost_little() {
-    let house = House::new(None);
-    if house.held() == Enforced::Not {
-        println!("skipped: this kernel has no Landlock");
-        return;
-    }
-    let mut bare = Vec::new();
-    let mut walled = Vec::new();
-    let mut judged = Vec::new();
-    for _ in 0..40 {
-        #[allow(clippy::disallowed_methods, reason = "a measurement of real time")]
-        let start = Instant::now();
-        let spec = animaworks_core::process::Spec::new("/bin/true", &house.own).env("PATH", "/usr/bin:/bin");
-        spec.output(animaworks_core::process::OutputLimits::default(), &tokio_util::sync::CancellationToken::new())
-            .await
-            .unwrap();
-        bare.push(start.elapsed());
-        #[allow(clippy::disallowed_methods, reason = "a measurement of real time")]
-        let start = Instant::now();
-        house.bash("/bin/true").await.unwrap();
-        walled.push(start.elapsed());
-        #[allow(clippy::disallowed_methods, reason = "a measurement of real time")]
-        let start = Instant::now();
-        judge("git -C work log | head -3", &Walls::new(&house.permissions.files(), house.held())).unwrap();
-        judged.push(start.elapsed());
-    }
-    let [bare, walled, judged] = [bare, walled, judged].map(median);
-    println!(
-        "bare spawn {bare:?}, with gate and walls {walled:?} (+{:?}), judgement alone {judged:?}",
-        walled.saturating_sub(bare)
-    );
-    // a debug build on a busy machine; the figure that counts is printed by a release build
-    assert!(walled < bare + Duration::from_millis(150), "{walled:?} against {bare:?}");
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
 }
 
 #[tokio::test]
