@@ -262,7 +262,7 @@ pub struct TurnRequest {
     pub model: ResolvedModel,
     /// What the model reads.
     pub prompt: Prompt,
-    /// The engine's session to resume, if it can.
+    /// The engine's session to resume, if it can. When it cannot, the turn ends with [`ExecError::SessionGone`].
     pub resume: Option<SessionId>,
     /// When to give up.
     pub limits: Limits,
@@ -460,6 +460,14 @@ pub enum ExecError {
         /// What was seen last.
         detail: String,
     },
+    /// It cannot go on with the session it was given; nothing was said or done. Another one can begin.
+    #[error("{engine}: its session cannot go on: {detail}")]
+    SessionGone {
+        /// The engine.
+        engine: String,
+        /// What it said.
+        detail: String,
+    },
     /// It sent something that cannot be understood.
     #[error("{engine}: unreadable answer: {detail}")]
     Malformed {
@@ -490,7 +498,7 @@ impl Fault for ExecError {
             Self::UnknownModel { .. } => ErrorKind::NotFound,
             Self::NotInstalled { .. } => ErrorKind::NotInstalled,
             Self::Unreachable { .. } | Self::Timeout { .. } => ErrorKind::Unavailable,
-            Self::Interrupted { .. } => ErrorKind::Interrupted,
+            Self::Interrupted { .. } | Self::SessionGone { .. } => ErrorKind::Interrupted,
             Self::Malformed { .. } => ErrorKind::Corrupt,
             Self::Cancelled => ErrorKind::Cancelled,
             Self::Host(_) | Self::Other(_) => ErrorKind::Internal,
@@ -500,9 +508,11 @@ impl Fault for ExecError {
     fn retry(&self) -> Retry {
         match self {
             Self::Busy { retry_after: Some(after), .. } => Retry::After(*after),
-            Self::Busy { .. } | Self::Unreachable { .. } | Self::Timeout { .. } | Self::Interrupted { .. } => {
-                Retry::Now
-            }
+            Self::Busy { .. }
+            | Self::Unreachable { .. }
+            | Self::Timeout { .. }
+            | Self::Interrupted { .. }
+            | Self::SessionGone { .. } => Retry::Now,
             Self::Rejected { status, .. } if *status >= 500 => Retry::Now,
             _ => Retry::Never,
         }
@@ -521,6 +531,7 @@ impl Fault for ExecError {
             Self::Unreachable { .. } => "engine_unreachable",
             Self::Timeout { .. } => "engine_timeout",
             Self::Interrupted { .. } => "engine_interrupted",
+            Self::SessionGone { .. } => "engine_session_gone",
             Self::Malformed { .. } => "engine_malformed",
             Self::Cancelled => "cancelled",
             Self::Host(_) => "host_fault",
@@ -536,6 +547,7 @@ impl Fault for ExecError {
             | Self::ContextOverflow { engine, detail }
             | Self::Unreachable { engine, detail }
             | Self::Interrupted { engine, detail }
+            | Self::SessionGone { engine, detail }
             | Self::Malformed { engine, detail } => vec![("engine", engine.clone()), ("detail", detail.clone())],
             Self::NotInstalled { engine, detail } => {
                 let install = install(engine).unwrap_or_default().to_owned();

@@ -64,6 +64,7 @@ use crate::{
     ids::{AnimaName, IdSource, SessionId, ThreadId, TurnId},
     memory::MemoryStore,
     message::{Message, SenderKind},
+    mode::ExecutionMode,
     seams::{PostOffice, TaskBook},
     t,
     tasks::Tasks,
@@ -151,7 +152,8 @@ struct Live {
 #[derive(Debug, Default)]
 struct LiveState {
     since: Option<DateTime<Utc>>,
-    session: Option<SessionId>,
+    /// The engine's own session, and which engine's.
+    session: Option<(SessionId, ExecutionMode)>,
     /// Keeps simulated time standing while it works.
     hold: Option<Hold>,
 }
@@ -537,7 +539,7 @@ impl Live {
             lane: self.trigger.lane(),
             trigger: self.trigger.to_string(),
             since,
-            session: self.session(),
+            session: self.session().map(|(session, _)| session),
         }
     }
 
@@ -552,13 +554,13 @@ impl Live {
         self.state().hold = hold;
     }
 
-    fn session(&self) -> Option<SessionId> {
+    fn session(&self) -> Option<(SessionId, ExecutionMode)> {
         self.state().session.clone()
     }
 
-    fn set_session(&self, session: Option<SessionId>) {
-        if session.is_some() {
-            self.state().session = session;
+    fn set_session(&self, session: Option<SessionId>, engine: ExecutionMode) {
+        if let Some(session) = session {
+            self.state().session = Some((session, engine));
         }
     }
 

@@ -25,10 +25,10 @@ mod tests;
 use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use animaworks_core::{
-    Checkpoint, Clock, Directive, ExecError, Fault, Locale, Prompt, PromptMessage, ResultExt, StopReason, ToolBridge,
-    TurnEvent, TurnHost, TurnRequest,
+    Capabilities, Checkpoint, Clock, Directive, ExecError, ExecutionMode, Executor, Fault, Locale, Prompt,
+    PromptMessage, ResultExt, StopReason, ToolBridge, TurnEvent, TurnHost, TurnRequest,
     config::ModelCredential,
-    error::ErrorKind,
+    error::{ErrorKind, chain},
     executor::Bridge,
     fs::FileError,
     process::Spec,
@@ -41,7 +41,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    home::{Homes, Slot},
+    home::{Homes, Rooms, Slot},
     ndjson::{Line, Program},
     said::{Order, Said, Speech},
 };
@@ -112,7 +112,7 @@ impl Surroundings {
 
 /// The same words for everything that goes wrong before a program runs.
 fn unprepared(engine: &'static str) -> impl Fn(FileError) -> ExecError {
-    move |error| ExecError::Unreachable { engine: engine.to_owned(), detail: animaworks_core::error::chain(&error) }
+    move |error| ExecError::Unreachable { engine: engine.to_owned(), detail: chain(&error) }
 }
 
 /// A turn as a stream: `work` lives it and sends what happens; leaving the stream ends it.
@@ -288,42 +288,77 @@ async fn listen(
     (end, moved)
 }
 
-/// Whether a session that could not be resumed is worth a fresh one.
-fn worth_a_fresh_start(error: &ExecError) -> bool {
-    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::InvalidRequest | ErrorKind::NotFound)
-        || matches!(error, ExecError::Timeout { waiting_for: "first byte", .. })
+/// What ended a run that was to go on with a session and never began: a fresh session may do better.
+fn session_gone(engine: &str, error: ExecError) -> ExecError {
+    let gone = matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::InvalidRequest | ErrorKind::NotFound)
+        || matches!(error, ExecError::Timeout { waiting_for: "first byte", .. });
+    if gone { ExecError::SessionGone { engine: engine.to_owned(), detail: chain(&error) } } else { error }
 }
 
-/// Runs a turn of a program that only speaks; a session that cannot be resumed is begun afresh, once.
-#[allow(clippy::too_many_arguments, reason = "one call per program, all of it the turn's own")]
-fn converse(
+/// A program that only speaks, as data.
+#[derive(Debug)]
+struct Kind {
     engine: &'static str,
+    mode: ExecutionMode,
+    /// Whether it can be trusted to go on with a session.
+    resume: bool,
+    rooms: Rooms,
+    prepare: fn(&Surroundings, &TurnRequest, Bridge, Slot) -> Result<Launch, FileError>,
+}
+
+/// Runs turns with a program that is asked once and only speaks.
+#[derive(Debug, Clone)]
+pub struct Teller {
+    kind: &'static Kind,
     around: Surroundings,
-    request: TurnRequest,
-    host: Arc<dyn TurnHost>,
-    cancel: CancellationToken,
-    prepare: impl Fn(&Surroundings, &TurnRequest, Bridge, Slot) -> Result<Launch, FileError> + Send + Sync + 'static,
-    slot: &'static home::Rooms,
-) -> BoxStream<'static, Result<TurnEvent, ExecError>> {
-    live(move |out| {
-        async move {
-            let mut request = request;
-            loop {
+    capabilities: Capabilities,
+}
+
+impl Teller {
+    fn new(kind: &'static Kind, around: Surroundings) -> Self {
+        let capabilities = Capabilities {
+            native_tools: true,
+            images: false,
+            resume: kind.resume,
+            reports_context: false,
+            needs_network: true,
+            keeps_history: true,
+        };
+        Self { kind, around, capabilities }
+    }
+}
+
+impl Executor for Teller {
+    fn mode(&self) -> ExecutionMode {
+        self.kind.mode
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn run(
+        &self,
+        request: TurnRequest,
+        host: Arc<dyn TurnHost>,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<TurnEvent, ExecError>> {
+        let (kind, around) = (self.kind, self.around.clone());
+        live(move |out| {
+            async move {
+                let engine = kind.engine;
                 let bridge = around.bridge.open(host.clone()).await?;
-                let room = around.homes.enter(&request.anima, slot).await.map_err(unprepared(engine))?;
-                let launch = prepare(&around, &request, bridge, room).map_err(unprepared(engine))?;
+                let room = around.homes.enter(&request.anima, &kind.rooms).await.map_err(unprepared(engine))?;
+                let launch = (kind.prepare)(&around, &request, bridge, room).map_err(unprepared(engine))?;
                 let (end, moved) = listen(launch, &around, &request, &host, &out, &cancel).await;
-                match end {
-                    Err(error) if !moved && request.resume.is_some() && worth_a_fresh_start(&error) => {
-                        tracing::warn!(engine, %error, "the session cannot be resumed; a fresh one begins");
-                        request.resume = None;
-                    }
-                    end => return end,
-                }
+                end.map_err(|error| match &request.resume {
+                    Some(_) if !moved => session_gone(engine, error),
+                    _ => error,
+                })
             }
-        }
-        .boxed()
-    })
+            .boxed()
+        })
+    }
 }
 
 /// The conversation as one text, for programs that keep their own history.

@@ -1,7 +1,10 @@
 //! A provider on loopback: a real HTTP server that says what a test tells it to.
 //!
-//! It speaks the chat completions dialect and Anthropic Messages, streamed or whole
-//! as the request asks, and checks every request against the rules real providers have.
+//! It speaks the chat completions dialect, Anthropic Messages, the Responses dialect and that of Gemini, streamed or
+//! whole as the request asks, and checks every request against the rules real providers have.
+
+mod gemini;
+mod responses;
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -276,6 +279,8 @@ impl LlmServer {
             .route("/v1/chat/completions", post(chat))
             .route("/openai/deployments/{deployment}/chat/completions", post(chat))
             .route("/v1/messages", post(messages))
+            .route("/v1/responses", post(openai_responses))
+            .route("/v1beta/models/{call}", post(generate_content))
             .with_state(recorder.clone());
         let tasks = Tasks::new("llm server");
         tasks.spawn("serve", async move {
@@ -324,6 +329,24 @@ async fn messages(State(recorder): State<Recorder>, uri: Uri, headers: HeaderMap
     answer(&recorder, uri, headers, &body, messages_events, messages_whole)
 }
 
+async fn openai_responses(
+    State(recorder): State<Recorder>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    answer(&recorder, uri, headers, &body, responses::events, responses::whole)
+}
+
+async fn generate_content(
+    State(recorder): State<Recorder>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    answer(&recorder, uri, headers, &body, gemini::events, gemini::whole)
+}
+
 fn answer(
     recorder: &Recorder,
     uri: Uri,
@@ -333,7 +356,8 @@ fn answer(
     whole: fn(&Reply) -> Value,
 ) -> Response<Body> {
     let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
-    let streams = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
+    let streams =
+        body.get("stream").and_then(Value::as_bool).unwrap_or(false) || uri.path().ends_with(":streamGenerateContent");
     let wants_usage = body.pointer("/stream_options/include_usage") == Some(&Value::Bool(true));
     let Some(reply) = recorder.take(Captured { path: uri.to_string(), headers, body }) else {
         recorder.lock().breaches.push("a request nobody planned a reply for".to_owned());
@@ -541,6 +565,14 @@ fn messages_whole(reply: &Reply) -> Value {
 /// The rules of the dialect that a request breaks.
 pub fn breaches(request: &Captured) -> Vec<String> {
     let mut found = Vec::new();
+    if request.path.ends_with("/responses") {
+        responses::breaches(&request.body, &mut found);
+        return found;
+    }
+    if request.path.contains("enerateContent") {
+        gemini::breaches(&request.body, &mut found);
+        return found;
+    }
     let messages = request.body.get("messages").and_then(Value::as_array).cloned().unwrap_or_default();
     if messages.is_empty() {
         found.push("no messages".to_owned());

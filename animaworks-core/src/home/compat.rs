@@ -25,6 +25,7 @@ use crate::{
     ids::{AnimaName, BoardName, ThreadId},
     layout::DataDir,
     message::SenderKind,
+    mode::ExecutionMode,
     seams::{BoardPost, PostOffice, Settled, TaskBook, TaskEvent, TaskUpdate},
     task::TaskStatus,
     test_support::{ManualClock, SerialIds},
@@ -115,7 +116,8 @@ impl Visit {
         let talk = home.conversation(&ThreadId::main()).unwrap();
         assert_eq!((talk.conversation.turns.len(), talk.set_aside), (3, None));
         assert_eq!((talk.conversation.compressed_turn_count, talk.conversation.unfinalized().len()), (12, 1));
-        assert_eq!(home.engine_session(CHAT, &ThreadId::main()).unwrap().unwrap().as_str(), "e3b0c442");
+        let session = home.engine_session(CHAT, &ThreadId::main(), ExecutionMode::Sdk).unwrap();
+        assert_eq!(session.unwrap().as_str(), "e3b0c442");
         assert!(home.current_state().unwrap().contains("v3"));
         assert!(home.backlog().unwrap().starts_with("- "));
         assert_eq!(home.transcript(home.today()).unwrap()[0].from, self.human);
@@ -151,8 +153,8 @@ impl Visit {
         home.note_resolution("!").unwrap();
         let session = home.session(CHAT, &main).unwrap().unwrap();
         home.save_session(CHAT, &main, session).unwrap();
-        let id = home.engine_session(CHAT, &main).unwrap().unwrap();
-        home.set_engine_session(CHAT, &main, Some(&id)).unwrap();
+        let id = home.engine_session(CHAT, &main, ExecutionMode::Sdk).unwrap().unwrap();
+        home.set_engine_session(CHAT, &main, Some((&id, ExecutionMode::Sdk))).unwrap();
 
         let lease = Duration::from_secs(60);
         let letters = self.office.claim(home.name(), 10, lease).await.unwrap();

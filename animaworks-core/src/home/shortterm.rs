@@ -15,6 +15,7 @@ use crate::{
     fs::{self, FileError, Privacy},
     i18n::Locale,
     ids::{SessionId, ThreadId},
+    mode::ExecutionMode,
     t,
     trigger::SessionKind,
 };
@@ -119,6 +120,9 @@ struct EngineSession {
     session_id: String,
     #[serde(default, deserialize_with = "lenient")]
     timestamp: String,
+    /// Whose it is; sessions of the Python version do not say.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "String::is_empty")]
+    execution_mode: String,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -248,13 +252,19 @@ impl AnimaHome {
         fs::remove_if_exists(&self.dir().shortterm(kind, thread).join("stream_checkpoint.json")).map(drop)
     }
 
-    /// The engine's session to resume, if there is one.
+    /// The session to resume, if there is one and it is this engine's.
     ///
     /// # Errors
     ///
     /// [`FileError::Io`] names the file.
-    pub fn engine_session(&self, kind: SessionKind, thread: &ThreadId) -> Result<Option<SessionId>, FileError> {
+    pub fn engine_session(
+        &self,
+        kind: SessionKind,
+        thread: &ThreadId,
+        engine: ExecutionMode,
+    ) -> Result<Option<SessionId>, FileError> {
         let (found, _) = self.read_or_set_aside::<EngineSession>(&self.dir().current_session(kind, thread))?;
+        let found = found.filter(|found| found.execution_mode.is_empty() || found.execution_mode == engine.to_string());
         Ok(found.and_then(|found| SessionId::new(found.session_id).ignore("an unusable id means a new session")))
     }
 
@@ -267,14 +277,15 @@ impl AnimaHome {
         &self,
         kind: SessionKind,
         thread: &ThreadId,
-        session: Option<&SessionId>,
+        session: Option<(&SessionId, ExecutionMode)>,
     ) -> Result<(), FileError> {
         let path = self.dir().current_session(kind, thread);
-        let Some(session) = session else { return fs::remove_if_exists(&path).map(drop) };
+        let Some((session, engine)) = session else { return fs::remove_if_exists(&path).map(drop) };
         let (old, _) = self.read_or_set_aside::<EngineSession>(&path)?;
         let session = EngineSession {
             session_id: session.to_string(),
             timestamp: self.stamp(),
+            execution_mode: engine.to_string(),
             extra: old.map(|old| old.extra).unwrap_or_default(),
         };
         fs::write_json(&path, &session, Privacy::Normal)

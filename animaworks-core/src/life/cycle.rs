@@ -101,14 +101,19 @@ impl Life {
         let priming = self.prime(live, &choice, &errand, &conversation).await;
         let floor = floor(&errand, &priming);
 
-        let host = self.host(live, pen, &choice, &texts, floor);
+        let host = self.host(live, pen, &choice, &engine, &texts, floor);
         let mut material = self.material(live, &choice, &texts, &host, priming).await?;
         material.recent_results = recent_results(&conversation);
-        let resume = self.resume(live, &engine).await;
-        let messages = self.messages(live, &choice, &engine, &conversation, &errand, &asked, resume.is_some());
+        let messages = self.messages(live, &choice, &engine, &conversation, &errand, &asked);
         let ask_cost = messages.iter().map(cost).sum();
         let system = prompt::build(&PromptInput { beside: ask_cost, ..material.clone() });
         let prompt = Prompt { system: system.text, messages };
+        let resume = self.resume(live, &engine).await;
+        // a session that goes on knows what came before
+        let resume = resume.map(|session| {
+            let messages = vec![PromptMessage::User { text: asked.clone(), images: images(&errand) }];
+            (session, Prompt { system: prompt.system.clone(), messages })
+        });
 
         let again = t!(self.locale(), "core.life.go_on");
         let continued = |notes: &str| continue_from(&material, notes, &again);
@@ -300,7 +305,16 @@ impl Life {
         priming
     }
 
-    fn host(&self, live: &Live, pen: &Pen, choice: &Choice, texts: &Texts, floor: Origin) -> Arc<LifeHost> {
+    #[allow(clippy::too_many_arguments, reason = "one call, all of it the turn's own")]
+    fn host(
+        &self,
+        live: &Live,
+        pen: &Pen,
+        choice: &Choice,
+        engine: &Engine,
+        texts: &Texts,
+        floor: Origin,
+    ) -> Arc<LifeHost> {
         // other engines are not held to it (exec spec §2.9)
         let checked = matches!(choice.model.mode, ExecutionMode::Sdk | ExecutionMode::Autonomous);
         let gate = choice.completion_gate.filter(|_| checked && live.policy.completion_gate);
@@ -309,6 +323,7 @@ impl Life {
             gate: self.parts.gate.clone(),
             turn: live.id.clone(),
             trigger: live.trigger.kind(),
+            has_own_tools: engine.executor.mode().is_child(),
             context: live.context(),
             thread: live.trigger.thread(),
             floor,
@@ -369,7 +384,8 @@ impl Life {
             return None;
         }
         let (home, kind, thread) = (self.parts.home.clone(), live.trigger.session(), live.trigger.thread());
-        fs::blocking(move || home.engine_session(kind, &thread)).await.log_err("read a session id").flatten()
+        let mode = engine.executor.mode();
+        fs::blocking(move || home.engine_session(kind, &thread, mode)).await.log_err("read a session id").flatten()
     }
 
     /// The conversation and the request, as the engine can take them.
@@ -382,14 +398,10 @@ impl Life {
         conversation: &Conversation,
         errand: &Errand,
         asked: &str,
-        resumed: bool,
     ) -> Vec<PromptMessage> {
-        let images = match errand {
-            Errand::Chat(message) => message.images.clone(),
-            _ => Vec::new(),
-        };
+        let images = images(errand);
         let empty = conversation.turns.is_empty() && conversation.compressed_summary.is_empty();
-        if resumed || empty || !live.policy.converses {
+        if empty || !live.policy.converses {
             return vec![PromptMessage::User { text: asked.to_owned(), images }];
         }
         if engine.executor.mode().is_child() {
@@ -403,17 +415,20 @@ impl Life {
         messages
     }
 
-    /// Keeps the engine's session for the next turn, or forgets it.
-    pub(super) async fn keep_session(&self, live: &Live, chained: bool) {
+    /// Keeps the engine's session for the next turn, or forgets it when it is `over`.
+    pub(super) async fn keep_session(&self, live: &Live, over: bool) {
         if !live.policy.resumes {
             return;
         }
-        let session = live.session().filter(|_| !chained);
-        if session.is_none() && !chained {
+        let session = live.session().filter(|_| !over);
+        if session.is_none() && !over {
             return;
         }
         let (home, kind, thread) = (self.parts.home.clone(), live.trigger.session(), live.trigger.thread());
-        let kept = fs::blocking(move || home.set_engine_session(kind, &thread, session.as_ref()));
+        let kept = fs::blocking(move || {
+            let session = session.as_ref().map(|(session, engine)| (session, *engine));
+            home.set_engine_session(kind, &thread, session)
+        });
         kept.await.log_err("keep a session id");
     }
 
@@ -528,5 +543,12 @@ impl Drop for Ending {
             // the task died; who looks learns that the turn is lost
             None => self.live.feed.close(),
         }
+    }
+}
+
+fn images(errand: &Errand) -> Vec<crate::message::Image> {
+    match errand {
+        Errand::Chat(message) => message.images.clone(),
+        _ => Vec::new(),
     }
 }

@@ -59,16 +59,19 @@ pub(super) struct Engine {
 }
 
 impl Session<'_> {
-    /// Runs until there is an answer, somebody stops it, or nothing helps any more.
+    /// Runs until there is an answer, somebody stops it, or nothing helps any more. `first` tells all there is to tell;
+    /// a session to go on with needs less.
     pub(super) async fn run(
         &mut self,
         mut engine: Engine,
-        prompt: Prompt,
-        mut resume: Option<SessionId>,
+        first: Prompt,
+        resume: Option<(SessionId, Prompt)>,
         continued: impl Fn(&str) -> Prompt,
     ) -> Result<StopKind, ExecError> {
-        let first = prompt.clone();
-        let mut prompt = prompt;
+        let (mut resume, mut prompt) = match resume {
+            Some((session, prompt)) => (Some(session), prompt),
+            None => (None, first.clone()),
+        };
         let (mut attempt, mut overflowed) = (0, false);
         let mut fallbacks = self.choice.fallbacks.iter();
         loop {
@@ -76,7 +79,9 @@ impl Session<'_> {
                 // stopped while it was still remembering: no model is called
                 return Ok(StopKind::Interrupted);
             }
-            let end = self.pump(&engine, prompt, resume.take()).await;
+            let session = resume.take();
+            let resumed = session.is_some();
+            let end = self.pump(&engine, prompt, session).await;
             let error = match end {
                 End::Stopped => return Ok(StopKind::Interrupted),
                 End::Finished(StopReason::Chain) if self.account.chains < self.choice.max_chains => {
@@ -86,6 +91,11 @@ impl Session<'_> {
                 End::Finished(reason) => return Ok(stop_kind(reason)),
                 End::Failed(error) => error,
             };
+            if resumed && matches!(error, ExecError::SessionGone { .. }) {
+                tracing::info!(turn = %self.live.id, %error, "a fresh session begins");
+                prompt = first.clone();
+                continue;
+            }
             if error.kind() == ErrorKind::ContextOverflow && !overflowed && self.chains() {
                 overflowed = true;
                 prompt = self.chain(&continued).await;
@@ -257,6 +267,7 @@ impl Session<'_> {
                     filter.push(&piece, &mut out);
                     self.say(&mut out).await;
                 }
+                Some(Ok(TurnEvent::Started { session })) => live.set_session(session, engine.executor.mode()),
                 Some(Ok(event)) => self.take(event).await,
                 Some(Err(_)) if stopping => break End::Stopped,
                 Some(Err(ExecError::Cancelled)) => break End::Stopped,
@@ -285,7 +296,6 @@ impl Session<'_> {
     async fn take(&mut self, event: TurnEvent) {
         let feed = &self.live.feed;
         match event {
-            TurnEvent::Started { session } => self.live.set_session(session),
             TurnEvent::Thinking(piece) => {
                 self.account.think(&piece);
                 feed.send(LifeEvent::Thinking(piece));
@@ -322,7 +332,7 @@ impl Session<'_> {
                 feed.send(LifeEvent::Retrying { attempt, max_attempts, reason, fallback: None });
             }
             TurnEvent::Note(note) => self.account.notes.push(note),
-            TurnEvent::Text(_) | TurnEvent::Completed(_) => {}
+            TurnEvent::Started { .. } | TurnEvent::Text(_) | TurnEvent::Completed(_) => {}
         }
     }
 

@@ -30,6 +30,8 @@ use crate::{
     trust::Origin,
 };
 
+/// Tools of ours that every engine that is a program has itself.
+const OWN_TOOLS: &[&str] = &["Bash", "Read", "Write", "Edit", "Glob", "Grep", "list_directory"];
 /// How long one tool call may take.
 const CALL_LIMIT: Duration = Duration::from_secs(600);
 
@@ -40,6 +42,8 @@ pub(super) struct HostParts {
     pub(super) gate: Gate,
     pub(super) turn: TurnId,
     pub(super) trigger: TriggerKind,
+    /// Whether the engine brings files and a shell of its own.
+    pub(super) has_own_tools: bool,
     pub(super) context: String,
     pub(super) thread: ThreadId,
     pub(super) floor: Origin,
@@ -98,7 +102,11 @@ enum Earlier {
 
 impl LifeHost {
     pub(super) fn new(parts: HostParts, max_chains: u32) -> Self {
-        let tools = parts.gate.offered(parts.trigger);
+        let mut tools = parts.gate.offered(parts.trigger);
+        if parts.has_own_tools {
+            // two of a kind would cost twice and be mistaken for each other
+            tools.retain(|spec| !OWN_TOOLS.contains(&spec.name.as_str()));
+        }
         let state = State { floor: parts.floor.clone(), attempt: 0, calls: Vec::new(), reminded: false };
         Self {
             parts,

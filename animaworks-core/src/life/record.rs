@@ -63,7 +63,9 @@ impl Life {
         self.keep_episode(live, &report, &outcome).await;
         self.count(&report).await;
         self.settle(&outcome.letters, report.error.is_none() && report.stop != StopKind::Interrupted).await;
-        self.keep_session(live, account.chains > 0).await;
+        // what was said with an engine without sessions is not in the session that another one left
+        let elsewhere = outcome.model.as_ref().is_some_and(|model| !model.mode.is_child());
+        self.keep_session(live, account.chains > 0 || elsewhere).await;
         self.clear_shortterm(live, &report).await;
         self.after_round(live, &report).await;
         self.finish_first_run().await;

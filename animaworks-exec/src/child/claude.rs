@@ -24,7 +24,7 @@ pub use self::hear::Hearing;
 use super::{
     Surroundings, bare,
     home::{Rooms, Slot},
-    live, unprepared, worth_a_fresh_start,
+    live, session_gone, unprepared,
 };
 
 const ENGINE: &str = "claude";
@@ -32,7 +32,7 @@ const ENGINE: &str = "claude";
 /// Names the program goes by.
 pub const NAMES: &[&str] = &["claude"];
 
-const ROOMS: Rooms = Rooms {
+static ROOMS: Rooms = Rooms {
     directory: ".claude_home",
     shared: &[".claude/projects"],
     logins: &[(".claude/.credentials.json", ".claude/.credentials.json")],
@@ -172,26 +172,19 @@ impl Executor for Claude {
         let this = self.clone();
         live(move |out| {
             async move {
-                let mut request = request;
                 if (this.login)(&request.anima) == Some(ModeSAuth::Api) && this.around.key().is_none() {
                     let detail = format!("no key under the credential {}", request.model.credential);
                     return Err(ExecError::Auth { engine: ENGINE.to_owned(), detail });
                 }
-                loop {
-                    let bridge = this.around.bridge.open(host.clone()).await?;
-                    let room =
-                        this.around.homes.enter(&request.anima, &ROOMS).await.map_err(unprepared(ENGINE))?;
-                    let spec = this.prepare(&request, &bridge, &room).map_err(unprepared(ENGINE))?;
-                    let policy = this.around.policy(&request, &room);
-                    let (end, moved) = talk::talk(spec, &policy, &this.around, &request, &host, &out, &cancel).await;
-                    match end {
-                        Err(error) if !moved && request.resume.is_some() && worth_a_fresh_start(&error) => {
-                            tracing::warn!(engine = ENGINE, %error, "the session cannot be resumed; a fresh one begins");
-                            request.resume = None;
-                        }
-                        end => return end,
-                    }
-                }
+                let bridge = this.around.bridge.open(host.clone()).await?;
+                let room = this.around.homes.enter(&request.anima, &ROOMS).await.map_err(unprepared(ENGINE))?;
+                let spec = this.prepare(&request, &bridge, &room).map_err(unprepared(ENGINE))?;
+                let policy = this.around.policy(&request, &room);
+                let (end, moved) = talk::talk(spec, &policy, &this.around, &request, &host, &out, &cancel).await;
+                end.map_err(|error| match &request.resume {
+                    Some(_) if !moved => session_gone(ENGINE, error),
+                    _ => error,
+                })
             }
             .boxed()
         })

@@ -1,17 +1,15 @@
 //! Mode C: Codex CLI.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use animaworks_core::{
-    Capabilities, ExecError, ExecutionMode, Executor, ResultExt, SessionId, StopReason, TurnEvent, TurnHost,
-    TurnRequest, executor::Bridge, fs::FileError, process::Stdin, seams::Enforced, trigger::TriggerKind, units::Usage,
+    ExecutionMode, ResultExt, SessionId, StopReason, TurnEvent, TurnRequest, executor::Bridge, fs::FileError,
+    process::Stdin, seams::Enforced, trigger::TriggerKind, units::Usage,
 };
-use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    Launch, Surroundings, bare, converse,
+    Kind, Launch, Surroundings, Teller, bare,
     home::{Rooms, Slot},
     said::{Said, Speech, call, count, failure, output, text_of, word},
     words,
@@ -22,66 +20,34 @@ const ENGINE: &str = "codex";
 /// Names the program goes by.
 pub const NAMES: &[&str] = &["codex"];
 
-static ROOMS: Rooms =
-    Rooms { directory: ".codex_home", shared: &["sessions"], logins: &[(".codex/auth.json", "auth.json")] };
+/// What it does beyond the turn: looking up plugins and apps elsewhere, helpers and aims of its own.
+const WITHOUT: &[&str] = &["plugins", "apps", "multi_agent", "goals"];
 
 /// It says a thing only when it is whole (exec spec §1.10).
 const PATIENCE_WITH_A_PERSON: Duration = Duration::from_secs(1200);
 const PATIENCE_ALONE: Duration = Duration::from_secs(600);
 
-/// Runs turns with Codex.
-#[derive(Debug, Clone)]
-pub struct Codex {
-    around: Surroundings,
-    capabilities: Capabilities,
-}
+static KIND: Kind = Kind {
+    engine: ENGINE,
+    mode: ExecutionMode::Codex,
+    resume: true,
+    rooms: Rooms { directory: ".codex_home", shared: &["sessions"], logins: &[(".codex/auth.json", "auth.json")] },
+    prepare,
+};
 
-impl Codex {
-    /// An engine with this program. Starts nothing.
-    pub fn new(around: Surroundings) -> Self {
-        let capabilities = Capabilities {
-            native_tools: true,
-            images: false,
-            resume: true,
-            reports_context: false,
-            needs_network: true,
-            keeps_history: true,
-        };
-        Self { around, capabilities }
-    }
-}
-
-impl Executor for Codex {
-    fn mode(&self) -> ExecutionMode {
-        ExecutionMode::Codex
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn run(
-        &self,
-        request: TurnRequest,
-        host: Arc<dyn TurnHost>,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<TurnEvent, ExecError>> {
-        converse(ENGINE, self.around.clone(), request, host, cancel, prepare, &ROOMS)
-    }
+/// An engine with this program. Starts nothing.
+pub fn codex(around: Surroundings) -> Teller {
+    Teller::new(&KIND, around)
 }
 
 fn prepare(around: &Surroundings, request: &TurnRequest, bridge: Bridge, room: Slot) -> Result<Launch, FileError> {
     let instructions = room.write("instructions.md", &request.prompt.system)?;
     room.write("config.toml", &config(around, request, &bridge, &instructions.to_string_lossy()))?;
-    let mut spec = around.spec(request, &room).env("CODEX_HOME", room.path()).args([
-        "exec",
-        "--json",
-        "--skip-git-repo-check",
-        "--disable",
-        "plugins",
-        "--disable",
-        "apps",
-    ]);
+    let mut spec =
+        around.spec(request, &room).env("CODEX_HOME", room.path()).args(["exec", "--json", "--skip-git-repo-check"]);
+    for feature in WITHOUT {
+        spec = spec.args(["--disable", feature]);
+    }
     if let Some(session) = &request.resume {
         spec = spec.args(["resume", session.as_str()]);
     }

@@ -1,17 +1,15 @@
 //! Mode D: Cursor Agent CLI.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use animaworks_core::{
-    Capabilities, ExecError, ExecutionMode, Executor, ResultExt, SessionId, StopReason, TurnEvent, TurnHost,
-    TurnRequest, executor::Bridge, fs::FileError, process::Stdin,
+    ExecutionMode, ResultExt, SessionId, StopReason, TurnEvent, TurnRequest, executor::Bridge, fs::FileError,
+    process::Stdin,
 };
-use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    Launch, Surroundings, bare, converse,
+    Kind, Launch, Surroundings, Teller, bare,
     home::{Rooms, Slot},
     said::{Said, Speech, call, failure, output, text_of, word},
     words,
@@ -22,54 +20,24 @@ const ENGINE: &str = "cursor-agent";
 /// Names the program goes by.
 pub const NAMES: &[&str] = &["cursor-agent", "agent"];
 
-static ROOMS: Rooms = Rooms {
-    directory: ".cursor-workspace",
-    shared: &[".cursor/chats"],
-    logins: &[(".config/cursor/auth.json", ".config/cursor/auth.json")],
-};
-
 /// A tool of its own may take long without a word (exec spec §1.11).
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Runs turns with Cursor Agent.
-#[derive(Debug, Clone)]
-pub struct Cursor {
-    around: Surroundings,
-    capabilities: Capabilities,
-}
+static KIND: Kind = Kind {
+    engine: ENGINE,
+    mode: ExecutionMode::Cursor,
+    resume: true,
+    rooms: Rooms {
+        directory: ".cursor-workspace",
+        shared: &[".cursor/chats"],
+        logins: &[(".config/cursor/auth.json", ".config/cursor/auth.json")],
+    },
+    prepare,
+};
 
-impl Cursor {
-    /// An engine with this program. Starts nothing.
-    pub fn new(around: Surroundings) -> Self {
-        let capabilities = Capabilities {
-            native_tools: true,
-            images: false,
-            resume: true,
-            reports_context: false,
-            needs_network: true,
-            keeps_history: true,
-        };
-        Self { around, capabilities }
-    }
-}
-
-impl Executor for Cursor {
-    fn mode(&self) -> ExecutionMode {
-        ExecutionMode::Cursor
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn run(
-        &self,
-        request: TurnRequest,
-        host: Arc<dyn TurnHost>,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<TurnEvent, ExecError>> {
-        converse(ENGINE, self.around.clone(), request, host, cancel, prepare, &ROOMS)
-    }
+/// An engine with this program. Starts nothing.
+pub fn cursor(around: Surroundings) -> Teller {
+    Teller::new(&KIND, around)
 }
 
 fn prepare(around: &Surroundings, request: &TurnRequest, bridge: Bridge, room: Slot) -> Result<Launch, FileError> {
@@ -81,15 +49,12 @@ fn prepare(around: &Surroundings, request: &TurnRequest, bridge: Bridge, room: S
         .args(["--model", bare(request, "cursor/"), "--force", "--trust", "--approve-mcps"])
         .arg("--workspace")
         .arg(room.path());
+    if let Some(session) = &request.resume {
+        spec = spec.args(["--resume", session.as_str()]);
+    }
+    // it has no place for a system prompt, and what comes to mind is another thing at every turn
     let asked = words(&request.prompt, request.locale);
-    // it has no place for a system prompt; a session that goes on has read it already
-    let prompt = match &request.resume {
-        Some(session) => {
-            spec = spec.args(["--resume", session.as_str()]);
-            asked
-        }
-        None => format!("<system_context>\n{}\n</system_context>\n\n{asked}", request.prompt.system),
-    };
+    let prompt = format!("<system_context>\n{}\n</system_context>\n\n{asked}", request.prompt.system);
     if let Some(key) = around.key() {
         spec = spec.env("CURSOR_API_KEY", key);
     }

@@ -1,17 +1,15 @@
 //! Mode G: Gemini CLI.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use animaworks_core::{
-    Capabilities, ExecError, ExecutionMode, Executor, ResultExt, SessionId, StopReason, TurnEvent, TurnHost,
-    TurnRequest, executor::Bridge, fs::FileError, process::Stdin, units::Usage,
+    ExecutionMode, ResultExt, SessionId, StopReason, TurnEvent, TurnRequest, executor::Bridge, fs::FileError,
+    process::Stdin, units::Usage,
 };
-use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    Launch, Surroundings, bare, converse,
+    Kind, Launch, Surroundings, Teller, bare,
     home::{Rooms, Slot},
     said::{Said, Speech, call, count, failure, output, text_of, word},
     words,
@@ -22,58 +20,29 @@ const ENGINE: &str = "gemini";
 /// Names the program goes by.
 pub const NAMES: &[&str] = &["gemini"];
 
-static ROOMS: Rooms = Rooms {
-    directory: ".gemini-workspace",
-    shared: &[".gemini/tmp"],
-    logins: &[
-        (".gemini/oauth_creds.json", ".gemini/oauth_creds.json"),
-        (".gemini/google_accounts.json", ".gemini/google_accounts.json"),
-        (".gemini/installation_id", ".gemini/installation_id"),
-    ],
-};
-
 /// A tool of its own may take long without a word (exec spec §1.12).
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Runs turns with Gemini CLI.
-#[derive(Debug, Clone)]
-pub struct Gemini {
-    around: Surroundings,
-    capabilities: Capabilities,
-}
+static KIND: Kind = Kind {
+    engine: ENGINE,
+    mode: ExecutionMode::Gemini,
+    // when it goes on, it answers every earlier call twice, which its provider refuses
+    resume: false,
+    rooms: Rooms {
+        directory: ".gemini-workspace",
+        shared: &[],
+        logins: &[
+            (".gemini/oauth_creds.json", ".gemini/oauth_creds.json"),
+            (".gemini/google_accounts.json", ".gemini/google_accounts.json"),
+            (".gemini/installation_id", ".gemini/installation_id"),
+        ],
+    },
+    prepare,
+};
 
-impl Gemini {
-    /// An engine with this program. Starts nothing.
-    pub fn new(around: Surroundings) -> Self {
-        let capabilities = Capabilities {
-            native_tools: true,
-            images: false,
-            resume: true,
-            reports_context: false,
-            needs_network: true,
-            keeps_history: true,
-        };
-        Self { around, capabilities }
-    }
-}
-
-impl Executor for Gemini {
-    fn mode(&self) -> ExecutionMode {
-        ExecutionMode::Gemini
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn run(
-        &self,
-        request: TurnRequest,
-        host: Arc<dyn TurnHost>,
-        cancel: CancellationToken,
-    ) -> BoxStream<'static, Result<TurnEvent, ExecError>> {
-        converse(ENGINE, self.around.clone(), request, host, cancel, prepare, &ROOMS)
-    }
+/// An engine with this program. Starts nothing.
+pub fn gemini(around: Surroundings) -> Teller {
+    Teller::new(&KIND, around)
 }
 
 fn prepare(around: &Surroundings, request: &TurnRequest, bridge: Bridge, room: Slot) -> Result<Launch, FileError> {
@@ -84,10 +53,9 @@ fn prepare(around: &Surroundings, request: &TurnRequest, bridge: Bridge, room: S
         .env("GEMINI_CLI_HOME", room.path())
         .env("GEMINI_SYSTEM_MD", system)
         .env("GEMINI_TELEMETRY_ENABLED", "false")
+        // it would start itself again to ask for more memory
+        .env("GEMINI_CLI_NO_RELAUNCH", "true")
         .args(["-m", bare(request, "gemini/"), "-o", "stream-json", "--approval-mode", "yolo", "--skip-trust"]);
-    if let Some(session) = &request.resume {
-        spec = spec.args(["--resume", session.as_str()]);
-    }
     if let Some(key) = around.key() {
         spec = spec.env("GEMINI_API_KEY", key);
     }
@@ -113,7 +81,12 @@ fn settings(around: &Surroundings, bridge: &Bridge) -> Value {
         "security": {"auth": {"selectedType": login}},
         "privacy": {"usageStatisticsEnabled": false},
         "telemetry": {"enabled": false},
-        "general": {"enableAutoUpdate": false, "disableUpdateNag": true},
+        "general": {
+            "enableAutoUpdate": false,
+            "disableUpdateNag": true,
+            "sessionRetention": {"enabled": true, "maxAge": "1d"},
+        },
+        "context": {"includeDirectoryTree": false},
         "mcpServers": {"aw": server},
     })
 }

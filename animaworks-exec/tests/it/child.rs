@@ -16,7 +16,7 @@ use animaworks_core::{
     seams::{SandboxPolicy, Unconfined},
     test_support::SerialIds,
 };
-use animaworks_exec::child::{Surroundings, claude::Claude, codex::Codex, cursor::Cursor, gemini::Gemini, home::Homes};
+use animaworks_exec::child::{Surroundings, claude::Claude, codex::codex, cursor::cursor, gemini::gemini, home::Homes};
 use async_trait::async_trait;
 use pretty_assertions::assert_eq;
 use tokio_util::sync::CancellationToken;
@@ -83,8 +83,8 @@ impl Stage {
         request
     }
 
-    async fn codex(&self, script: &str) -> Told {
-        tell(&Codex::new(self.program(script)), self.request("codex/kit"), Arc::new(Desk::new())).await
+    async fn tell_codex(&self, script: &str) -> Told {
+        tell(&codex(self.program(script)), self.request("codex/kit"), Arc::new(Desk::new())).await
     }
 }
 
@@ -100,17 +100,9 @@ fn wire(name: &str) -> String {
 async fn each_program_runs_a_turn_from_its_recorded_stream() {
     let stage = Stage::new();
     let engines: [(&str, Box<dyn Executor>, &str); 3] = [
-        ("codex/tool", Box::new(Codex::new(stage.program(&format!("cat {}", wire("codex/tool.jsonl"))))), "codex/kit"),
-        (
-            "gemini/tool",
-            Box::new(Gemini::new(stage.program(&format!("cat {}", wire("gemini/tool.jsonl"))))),
-            "gemini/kit",
-        ),
-        (
-            "cursor/tool",
-            Box::new(Cursor::new(stage.program(&format!("cat {}", wire("cursor/tool.jsonl"))))),
-            "cursor/kit",
-        ),
+        ("codex/tool", Box::new(codex(stage.program(&format!("cat {}", wire("codex/tool.jsonl"))))), "codex/kit"),
+        ("gemini/tool", Box::new(gemini(stage.program(&format!("cat {}", wire("gemini/tool.jsonl"))))), "gemini/kit"),
+        ("cursor/tool", Box::new(cursor(stage.program(&format!("cat {}", wire("cursor/tool.jsonl"))))), "cursor/kit"),
     ];
     for (name, engine, model) in engines {
         // they share one file, written anew for each
@@ -184,9 +176,9 @@ async fn neither_prompt_nor_secret_is_on_the_command_line_or_inherited() {
 case "$*" in *--input-format*) head -n 2;; *) cat;; esac > "$HOME/stdin"; exit 3"#;
     let around = Surroundings { credential: credential(None), ..stage.program(script) };
     for (model, home, engine) in [
-        ("codex/kit", ".codex_home", Box::new(Codex::new(around.clone())) as Box<dyn Executor>),
-        ("gemini/kit", ".gemini-workspace", Box::new(Gemini::new(around.clone()))),
-        ("cursor/kit", ".cursor-workspace", Box::new(Cursor::new(around.clone()))),
+        ("codex/kit", ".codex_home", Box::new(codex(around.clone())) as Box<dyn Executor>),
+        ("gemini/kit", ".gemini-workspace", Box::new(gemini(around.clone()))),
+        ("cursor/kit", ".cursor-workspace", Box::new(cursor(around.clone()))),
         ("claude-kit", ".claude_home", Box::new(claude(around.clone(), Some(ModeSAuth::Api)))),
     ] {
         let told = tell(&*engine, stage.request(model), Arc::new(Desk::new())).await;
@@ -204,7 +196,7 @@ case "$*" in *--input-format*) head -n 2;; *) cat;; esac > "$HOME/stdin"; exit 3
 #[tokio::test]
 async fn a_program_that_is_not_there_says_so() {
     let stage = Stage::new();
-    let engine = Codex::new(stage.around(stage.path("no-such-program")));
+    let engine = codex(stage.around(stage.path("no-such-program")));
     let told = tell(&engine, stage.request("codex/kit"), Arc::new(Desk::new())).await;
     assert_eq!(told.error.as_ref().map(Fault::code), Some("program_not_installed"), "{told:?}");
 }
@@ -214,7 +206,7 @@ async fn an_exit_without_a_result_is_an_interruption_and_keeps_what_was_said() {
     let half = r#"echo '{"type":"thread.started","thread_id":"t1"}'
 echo '{"type":"item.completed","item":{"id":"i0","type":"agent_message","text":"half of it"}}'
 printf '{"type":"turn.comp'; exit 0"#;
-    let told = Stage::new().codex(half).await;
+    let told = Stage::new().tell_codex(half).await;
     assert_eq!(
         (told.text().as_str(), told.error.as_ref().map(Fault::code)),
         ("half of it", Some("engine_interrupted"))
@@ -223,16 +215,16 @@ printf '{"type":"turn.comp'; exit 0"#;
 
 #[tokio::test]
 async fn what_it_complains_about_decides_what_went_wrong() {
-    let told = Stage::new().codex("echo 'Not logged in. Run codex /login' >&2; exit 1").await;
+    let told = Stage::new().tell_codex("echo 'Not logged in. Run codex /login' >&2; exit 1").await;
     assert_eq!(told.error.as_ref().map(Fault::code), Some("engine_auth"), "{told:?}");
 }
 
 #[tokio::test]
 async fn noise_is_passed_over_and_fifty_megabytes_of_it_are_too_much() {
     let fixture = wire("codex/tool.jsonl");
-    let told = Stage::new().codex(&format!("echo loading…; printf '\\377\\n'; cat {fixture}")).await;
+    let told = Stage::new().tell_codex(&format!("echo loading…; printf '\\377\\n'; cat {fixture}")).await;
     assert_eq!(told.stop(), Some(StopReason::End), "{told:?}");
-    let told = Stage::new().codex("head -c 52428800 /dev/zero | tr '\\0' 'x'").await;
+    let told = Stage::new().tell_codex("head -c 52428800 /dev/zero | tr '\\0' 'x'").await;
     assert_eq!(told.error.as_ref().map(Fault::code), Some("engine_malformed"), "{told:?}");
 }
 
@@ -241,7 +233,7 @@ async fn a_grandchild_that_holds_the_pipe_holds_nobody() {
     let stage = Stage::new();
     let pid = stage.path("pid");
     let script = format!("sleep 600 & echo $! > {}; cat {}", pid.display(), wire("codex/tool.jsonl"));
-    let told = stage.codex(&script).await;
+    let told = stage.tell_codex(&script).await;
     assert_eq!(told.stop(), Some(StopReason::End), "{told:?}");
     gone(&pid).await;
 }
@@ -253,7 +245,7 @@ async fn a_silent_program_that_ignores_signals_is_ended() {
     let script = format!("trap '' TERM INT; echo $$ > {}; while :; do sleep 1; done", pid.display());
     let mut request = stage.request("codex/kit");
     request.limits.first_byte = Duration::from_millis(300);
-    let told = tell(&Codex::new(stage.program(&script)), request, Arc::new(Desk::new())).await;
+    let told = tell(&codex(stage.program(&script)), request, Arc::new(Desk::new())).await;
     assert_eq!(told.error.as_ref().map(Fault::code), Some("engine_timeout"), "{told:?}");
     gone(&pid).await;
 }
@@ -265,7 +257,7 @@ async fn stopping_ends_the_program_and_keeps_what_was_said() {
 echo '{"type":"message","role":"assistant","content":"so far","delta":true}'
 exec sleep 600"#;
     let cancel = CancellationToken::new();
-    let engine = Gemini::new(stage.program(script));
+    let engine = gemini(stage.program(script));
     let mut events = engine.run(stage.request("gemini/kit"), Arc::new(Desk::new()), cancel.clone());
     let (mut text, mut end) = (String::new(), None);
     while let Some(event) = futures_util::StreamExt::next(&mut events).await {
@@ -282,16 +274,18 @@ exec sleep 600"#;
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_is_begun_afresh_once() {
+async fn a_session_that_is_gone_is_named_as_long_as_nothing_happened() {
     let stage = Stage::new();
-    let script = format!(
-        "case \"$*\" in *resume*) echo 'no rollout found for thread' >&2; exit 1;; esac; cat {}",
-        wire("codex/tool.jsonl")
-    );
-    let mut request = stage.request("codex/kit");
-    request.resume = Some(SessionId::new("gone").unwrap());
-    let told = tell(&Codex::new(stage.program(&script)), request, Arc::new(Desk::new())).await;
-    assert_eq!(told.stop(), Some(StopReason::End), "{told:?}");
+    let gone = |script: &str| {
+        let mut request = stage.request("codex/kit");
+        request.resume = Some(SessionId::new("gone").unwrap());
+        let engine = codex(stage.program(script));
+        async move { tell(&engine, request, Arc::new(Desk::new())).await.error.map(|error| error.code()) }
+    };
+    assert_eq!(gone("echo 'no rollout found for thread' >&2; exit 1").await, Some("engine_session_gone"));
+    assert_eq!(gone("echo 'Not logged in. Run codex /login' >&2; exit 1").await, Some("engine_auth"));
+    let begun = format!("head -n 3 {}; exit 1", wire("codex/tool.jsonl"));
+    assert_eq!(gone(&begun).await, Some("engine_interrupted"), "what has begun is taken up, not begun again");
 }
 
 /// Waits until a process has gone; the test runner's limit is the only clock.

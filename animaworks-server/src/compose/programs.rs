@@ -10,15 +10,15 @@ use animaworks_core::{
     AnimaName, DataDir, ExecError, ExecutionMode, Executor, ResolvedModel, ResultExt, ToolBridge,
     config::{AnimaSettings, Env, ModeSAuth, Models, Settings},
     fs::FileError,
+    gate::trigger_allows,
     seams::Sandbox,
+    tool::Effect,
 };
 use animaworks_exec::{
     child::{
         Surroundings, Walls,
         claude::{self, Claude, Login},
-        codex::{self, Codex},
-        cursor::{self, Cursor},
-        gemini::{self, Gemini},
+        codex, cursor, gemini,
         home::{Homes, find},
     },
     resolve::{Engines, Maker},
@@ -61,9 +61,9 @@ pub(super) fn programs(env: &Env, data: &DataDir, hands: &Hands, program: PathBu
             credential: keys(&model.credential),
         };
         let engine: Arc<dyn Executor> = match model.mode {
-            ExecutionMode::Codex => Arc::new(Codex::new(around)),
-            ExecutionMode::Cursor => Arc::new(Cursor::new(around)),
-            ExecutionMode::Gemini => Arc::new(Gemini::new(around)),
+            ExecutionMode::Codex => Arc::new(codex::codex(around)),
+            ExecutionMode::Cursor => Arc::new(cursor::cursor(around)),
+            ExecutionMode::Gemini => Arc::new(gemini::gemini(around)),
             _ => Arc::new(Claude::new(around, login.clone(), ids.clone())),
         };
         Ok(engine)
@@ -86,6 +86,10 @@ fn walls(data: &DataDir, hands: &Hands, path: Option<&OsStr>, program: &Path) ->
         let holds_itself = matches!(request.model.mode, ExecutionMode::Sdk | ExecutionMode::Codex);
         let mut policy = policy::for_commands(&files, &path, holds_itself);
         policy.read.push(program.clone());
+        if !trigger_allows(request.trigger, Effect::Acts) {
+            // not every program asks before it uses a shell of its own, so the walls hold a turn that only plans
+            policy.write.retain(|place| place.starts_with("/dev"));
+        }
         policy
     })
 }
