@@ -45,6 +45,9 @@ pub(crate) enum Command {
     Index(Index),
     #[command(subcommand)]
     Memory(Memory),
+    #[command(subcommand)]
+    Prompt(Prompt),
+    Cost(Cost),
     Mcp(Mcp),
     #[command(subcommand)]
     Weights(Weights),
@@ -208,6 +211,31 @@ pub(crate) enum Memory {
         anima: String,
         message: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Prompt {
+    Show(PromptShow),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PromptShow {
+    pub(crate) anima: String,
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    #[arg(long, value_name = "TRIGGER", default_value = "chat")]
+    pub(crate) trigger: String,
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "/tmp/prompt_debug_{anima}.html")]
+    pub(crate) html: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cost {
+    pub(crate) anima: Option<String>,
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) days: u64,
+    #[arg(long, conflicts_with = "days")]
+    pub(crate) today: bool,
 }
 
 #[derive(Debug, Args)]

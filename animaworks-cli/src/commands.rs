@@ -6,6 +6,7 @@ mod chat;
 mod completions;
 mod config;
 mod conversation;
+mod cost;
 mod credential;
 mod demo;
 mod doctor;
@@ -16,6 +17,7 @@ pub(crate) mod mcp;
 mod memory;
 mod models;
 mod pack;
+mod prompt;
 mod weights;
 
 use crate::{args::Command, context::Cx, error::CliResult};
@@ -31,6 +33,8 @@ pub(crate) fn run(cx: &Cx, command: Command) -> CliResult {
         Command::Config(command) => config::run(cx, command),
         Command::Index(args) => index::run(cx, args),
         Command::Memory(command) => memory::run(cx, command),
+        Command::Cost(args) => cost::run(cx, args),
+        Command::Prompt(command) => prompt::run(cx, command),
         Command::Mcp(args) => mcp::run(cx, args),
         Command::Weights(command) => weights::run(cx, command),
         Command::Credential(command) => credential::run(cx, command),

@@ -14,6 +14,7 @@ mod edit;
 mod env;
 mod file;
 mod models;
+mod prices;
 mod resolve;
 mod sections;
 mod settings;
@@ -29,6 +30,7 @@ pub use models::{
     DEFAULT_WINDOW, LocalCard, ModeSource, ModelRow, Models, ResolvedMode, ResolvedWindow, ToolCalling, WindowSource,
     bare_model, claude_model, provider, scaled_threshold,
 };
+pub use prices::{Price, Prices};
 pub use resolve::{AnimaSettings, Setting, Source, Sourced};
 pub use sections::*;
 pub use settings::Settings;

@@ -22,11 +22,13 @@ mod pen;
 mod policy;
 mod record;
 mod recover;
+mod sketch;
 
 #[cfg(test)]
 mod tests;
 
 pub use choices::{Always, Choice, Choices, FileChoices};
+pub use sketch::{Sketch, sketch};
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -180,17 +182,7 @@ impl DigitalAnima {
         })
         .await?;
         let tasks = Arc::new(Tasks::new("life"));
-        let life = Life {
-            parts,
-            lanes: Lanes::default(),
-            live: Mutex::default(),
-            recent: Mutex::default(),
-            events: Feed::new(LIFE_EVENTS),
-            tasks: Arc::downgrade(&tasks),
-            ended: tasks.token().clone(),
-            accepting: tokio::sync::Mutex::default(),
-            closing: AtomicBool::new(false),
-        };
+        let life = Life::new(parts, &tasks);
         for found in found {
             life.tell_recovered(found);
         }
@@ -294,6 +286,20 @@ impl Anima for DigitalAnima {
 }
 
 impl Life {
+    fn new(parts: Parts, tasks: &Arc<Tasks>) -> Self {
+        Self {
+            parts,
+            lanes: Lanes::default(),
+            live: Mutex::default(),
+            recent: Mutex::default(),
+            events: Feed::new(LIFE_EVENTS),
+            tasks: Arc::downgrade(tasks),
+            ended: tasks.token().clone(),
+            accepting: tokio::sync::Mutex::default(),
+            closing: AtomicBool::new(false),
+        }
+    }
+
     fn clock(&self) -> &Arc<dyn Clock> {
         self.parts.home.clock()
     }

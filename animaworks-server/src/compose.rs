@@ -27,7 +27,7 @@ use animaworks_core::{
     gate::{Decision, Gate},
     home::AnimaHome,
     ids::{IdSource, RandomIds},
-    life::{DigitalAnima, FileChoices, Parts},
+    life::{DigitalAnima, FileChoices, Parts, Sketch, sketch},
     organisation,
     seams::{Enforced, Host},
     trigger::Trigger,
@@ -249,17 +249,7 @@ impl InProcess {
         let dir = self.dir(name)?;
         let files = self.memory(name).await?;
         let memory: Arc<dyn MemoryStore> = files.clone();
-        let parts = Parts {
-            home: self.home(&dir),
-            memory: memory.clone(),
-            engines: self.engines(),
-            gate: self.gate(&dir, &memory),
-            choices: Arc::new(FileChoices::new(self.data.clone(), name.clone())),
-            ids: self.ids.clone(),
-            post: Some(self.company.post()),
-            tasks: Some(self.company.book()),
-            holder: format!("pid {}", std::process::id()),
-        };
+        let parts = self.parts(name, &dir, &memory);
         let anima: Arc<dyn Anima> = Arc::new(DigitalAnima::open(parts).await?);
         self.company.take_over(name).await;
         let resident = Resident { anima, memory, dir, files };
@@ -301,6 +291,24 @@ impl InProcess {
         let decision = self.gate(&dir, &memory).decide(tool, args, &cx);
         files.close().await;
         Ok(decision)
+    }
+
+    /// The prompt of a turn that is not run, for a person to look at.
+    ///
+    /// # Errors
+    ///
+    /// [`AnimaError::UnknownAnima`], or when its files cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn sketch(&self, name: &AnimaName, trigger: Trigger) -> Result<Sketch, AnimaError> {
+        let dir = self.dir(name)?;
+        let files = self.memory(name).await?;
+        let memory: Arc<dyn MemoryStore> = files.clone();
+        let drawn = sketch(self.parts(name, &dir, &memory), trigger).await;
+        files.close().await;
+        drawn
     }
 
     /// The memory tools of an Anima for a client that no turn has started, without waking the Anima up. `wanted`
@@ -361,6 +369,20 @@ impl InProcess {
         tools.extend(animaworks_tools::external_tools(&self.outside, self.locale));
         tools.extend(self.tools.iter().cloned());
         Gate::new(tools, permissions)
+    }
+
+    fn parts(&self, name: &AnimaName, dir: &AnimaDir, memory: &Arc<dyn MemoryStore>) -> Parts {
+        Parts {
+            home: self.home(dir),
+            memory: memory.clone(),
+            engines: self.engines(),
+            gate: self.gate(dir, memory),
+            choices: Arc::new(FileChoices::new(self.data.clone(), name.clone())),
+            ids: self.ids.clone(),
+            post: Some(self.company.post()),
+            tasks: Some(self.company.book()),
+            holder: format!("pid {}", std::process::id()),
+        }
     }
 
     fn engines(&self) -> Arc<dyn ExecutorSource> {

@@ -291,6 +291,20 @@ impl AnimaHome {
         fs::write_json(&path, &session, Privacy::Normal)
     }
 
+    /// Forgets a session of ours. One of the Python version stays, for the way back.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Io`] names the file.
+    pub fn leave_engine_session(&self, kind: SessionKind, thread: &ThreadId) -> Result<(), FileError> {
+        let path = self.dir().current_session(kind, thread);
+        let (found, _) = self.read_or_set_aside::<EngineSession>(&path)?;
+        match found {
+            Some(found) if !found.execution_mode.is_empty() => fs::remove_if_exists(&path).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Moves what older versions kept directly in `shortterm/` to where chats are.
     fn adopt_older_sessions(&self, kind: SessionKind, thread: &ThreadId) -> Result<(), FileError> {
         if kind != SessionKind::Chat || !thread.is_main() {

@@ -101,10 +101,10 @@ impl Life {
         let priming = self.prime(live, &choice, &errand, &conversation).await;
         let floor = floor(&errand, &priming);
 
-        let host = self.host(live, pen, &choice, &engine, &texts, floor);
-        let mut material = self.material(live, &choice, &texts, &host, priming).await?;
+        let host = self.host(live, pen, &choice, engine.executor.mode(), &texts, floor);
+        let mut material = self.material(live, &choice, &texts, host.tools().to_vec(), priming).await?;
         material.recent_results = recent_results(&conversation);
-        let messages = self.messages(live, &choice, &engine, &conversation, &errand, &asked);
+        let messages = self.messages(live, &choice, engine.executor.mode(), &conversation, &errand, &asked);
         let ask_cost = messages.iter().map(cost).sum();
         let system = prompt::build(&PromptInput { beside: ask_cost, ..material.clone() });
         let prompt = Prompt { system: system.text, messages };
@@ -169,7 +169,7 @@ impl Life {
         .await
     }
 
-    async fn choose(&self, live: &Live) -> Result<(Choice, Texts), AnimaError> {
+    pub(super) async fn choose(&self, live: &Live) -> Result<(Choice, Texts), AnimaError> {
         let (choices, trigger) = (self.parts.choices.clone(), live.trigger.clone());
         let (locale, prompts) = (self.locale(), self.parts.home.dir().data().prompts());
         fs::blocking(move || Ok((choices.choose(&trigger)?, Texts::read(locale, &prompts)?))).await
@@ -185,7 +185,7 @@ impl Life {
     }
 
     /// What there is to do, with the letters that were taken for it.
-    async fn errand(&self, live: &Live) -> Result<(Errand, Vec<Claim<Message>>), AnimaError> {
+    pub(super) async fn errand(&self, live: &Live) -> Result<(Errand, Vec<Claim<Message>>), AnimaError> {
         let (home, trigger) = (self.parts.home.clone(), live.trigger.clone());
         if let Some(errand) = fs::blocking(move || gather::from_files(&home, &trigger)).await? {
             return Ok((errand, Vec::new()));
@@ -250,6 +250,14 @@ impl Life {
         Ok(conversation)
     }
 
+    /// What was said before, as it is.
+    pub(super) async fn said_before(&self, live: &Live) -> Result<Conversation, AnimaError> {
+        if !live.policy.converses {
+            return Ok(Conversation::new(self.parts.home.name()));
+        }
+        self.load(live).await
+    }
+
     async fn load(&self, live: &Live) -> Result<Conversation, AnimaError> {
         let (home, thread) = (self.parts.home.clone(), live.trigger.thread());
         let loaded = fs::blocking(move || home.conversation(&thread)).await?;
@@ -261,7 +269,13 @@ impl Life {
     }
 
     /// Asks memory what comes to mind; slow or broken memory costs the turn nothing but that.
-    async fn prime(&self, live: &Live, choice: &Choice, errand: &Errand, conversation: &Conversation) -> Priming {
+    pub(super) async fn prime(
+        &self,
+        live: &Live,
+        choice: &Choice,
+        errand: &Errand,
+        conversation: &Conversation,
+    ) -> Priming {
         let within = Duration::from_secs(live.policy.prime_within);
         let (message, intent) = match errand {
             Errand::Chat(message) => (message.text.clone(), message.intent),
@@ -311,7 +325,7 @@ impl Life {
         live: &Live,
         pen: &Pen,
         choice: &Choice,
-        engine: &Engine,
+        mode: ExecutionMode,
         texts: &Texts,
         floor: Origin,
     ) -> Arc<LifeHost> {
@@ -323,7 +337,7 @@ impl Life {
             gate: self.parts.gate.clone(),
             turn: live.id.clone(),
             trigger: live.trigger.kind(),
-            has_own_tools: engine.executor.mode().is_child(),
+            has_own_tools: mode.is_child(),
             context: live.context(),
             thread: live.trigger.thread(),
             floor,
@@ -340,12 +354,12 @@ impl Life {
     }
 
     /// Everything the system prompt is made of, but for what stands beside it.
-    async fn material(
+    pub(super) async fn material(
         &self,
         live: &Live,
         choice: &Choice,
         texts: &Texts,
-        host: &LifeHost,
+        tools: Vec<Arc<crate::tool::ToolSpec>>,
         priming: Priming,
     ) -> Result<PromptInput, AnimaError> {
         let (home, choices) = (self.parts.home.clone(), self.parts.choices.clone());
@@ -367,7 +381,7 @@ impl Life {
             texts: texts.clone(),
             own,
             priming,
-            tools: host.tools().to_vec(),
+            tools,
             around,
             shelves,
             notifications: Vec::new(),
@@ -390,11 +404,11 @@ impl Life {
 
     /// The conversation and the request, as the engine can take them.
     #[allow(clippy::too_many_arguments, reason = "one call, all of it the turn's own")]
-    fn messages(
+    pub(super) fn messages(
         &self,
         live: &Live,
         choice: &Choice,
-        engine: &Engine,
+        mode: ExecutionMode,
         conversation: &Conversation,
         errand: &Errand,
         asked: &str,
@@ -404,7 +418,7 @@ impl Life {
         if empty || !live.policy.converses {
             return vec![PromptMessage::User { text: asked.to_owned(), images }];
         }
-        if engine.executor.mode().is_child() {
+        if mode.is_child() {
             // a fresh session of an engine that keeps its own history is told what came before
             let before = conversation.text(self.parts.home.zone(), self.locale(), 16_000);
             let text = t!(self.locale(), "core.life.before", history = before, message = asked);
@@ -413,6 +427,15 @@ impl Life {
         let mut messages = conversation.messages(self.parts.home.zone(), self.locale(), budget(choice));
         messages.push(PromptMessage::User { text: asked.to_owned(), images });
         messages
+    }
+
+    /// Forgets the session that an engine has left.
+    pub(super) async fn leave_session(&self, live: &Live) {
+        if !live.policy.resumes {
+            return;
+        }
+        let (home, kind, thread) = (self.parts.home.clone(), live.trigger.session(), live.trigger.thread());
+        fs::blocking(move || home.leave_engine_session(kind, &thread)).await.log_err("forget a session id");
     }
 
     /// Keeps the engine's session for the next turn, or forgets it when it is `over`.
@@ -462,7 +485,7 @@ fn log_arrivals(home: &AnimaHome, letters: &[Message]) -> Result<(), fs::FileErr
 }
 
 /// What tools answered in the last three of its turns, newest first, five of each.
-fn recent_results(conversation: &Conversation) -> Vec<String> {
+pub(super) fn recent_results(conversation: &Conversation) -> Vec<String> {
     let own = conversation.turns.iter().rev().filter(|turn| turn.is_assistant()).take(3);
     let records = own.flat_map(|turn| turn.tool_records.iter().rev().take(5));
     records.map(|record| format!("{}: {}", record.tool_name, record.result_summary)).collect()
@@ -475,7 +498,7 @@ fn budget(choice: &Choice) -> Tokens {
     Tokens(tokens)
 }
 
-fn cost(message: &PromptMessage) -> Tokens {
+pub(super) fn cost(message: &PromptMessage) -> Tokens {
     match message {
         PromptMessage::User { text, .. } | PromptMessage::ToolResult { text, .. } => Tokens::estimate(text),
         PromptMessage::Assistant { text, calls } => {

@@ -102,11 +102,7 @@ enum Earlier {
 
 impl LifeHost {
     pub(super) fn new(parts: HostParts, max_chains: u32) -> Self {
-        let mut tools = parts.gate.offered(parts.trigger);
-        if parts.has_own_tools {
-            // two of a kind would cost twice and be mistaken for each other
-            tools.retain(|spec| !OWN_TOOLS.contains(&spec.name.as_str()));
-        }
+        let tools = offered(&parts.gate, parts.trigger, parts.has_own_tools);
         let state = State { floor: parts.floor.clone(), attempt: 0, calls: Vec::new(), reminded: false };
         Self {
             parts,
@@ -344,6 +340,16 @@ impl TurnHost for LifeHost {
             }
         }
     }
+}
+
+/// The tools a turn is offered. An engine that brings files and a shell of its own needs none of ours.
+pub(super) fn offered(gate: &Gate, trigger: TriggerKind, has_own_tools: bool) -> Vec<Arc<ToolSpec>> {
+    let mut tools = gate.offered(trigger);
+    if has_own_tools {
+        // two of a kind would cost twice and be mistaken for each other
+        tools.retain(|spec| !OWN_TOOLS.contains(&spec.name.as_str()));
+    }
+    tools
 }
 
 /// An answer for the model instead of a result.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Life, Live, account::Account, pen::Pen};
 use crate::{
     anima::{AnimaError, CycleAction, CycleReport, LifeEvent, ReportedError, StopKind},
+    config::Prices,
     creation::finish_bootstrap,
     error::{Fault, ResultExt, chain},
     executor::ResolvedModel,
@@ -63,9 +64,11 @@ impl Life {
         self.keep_episode(live, &report, &outcome).await;
         self.count(&report).await;
         self.settle(&outcome.letters, report.error.is_none() && report.stop != StopKind::Interrupted).await;
-        // what was said with an engine without sessions is not in the session that another one left
-        let elsewhere = outcome.model.as_ref().is_some_and(|model| !model.mode.is_child());
-        self.keep_session(live, account.chains > 0 || elsewhere).await;
+        self.keep_session(live, account.chains > 0).await;
+        if outcome.model.as_ref().is_some_and(|model| !model.mode.is_child()) {
+            // what was said with an engine without sessions is not in the session that another one left
+            self.leave_session(live).await;
+        }
         self.clear_shortterm(live, &report).await;
         self.after_round(live, &report).await;
         self.finish_first_run().await;
@@ -172,8 +175,15 @@ impl Life {
         let mut record = UsageRecord::new(model.as_str(), &report.trigger, mode.to_string(), report.usage);
         record.chains = u64::from(report.chains);
         record.duration_ms = report.duration_ms;
-        let home = self.parts.home.clone();
-        fs::blocking(move || home.record_usage(record)).await.log_err("record usage");
+        let (home, usage) = (self.parts.home.clone(), report.usage);
+        let noted = fs::blocking(move || {
+            let prices = Prices::load(home.dir().data()).log_err("read the prices").unwrap_or_else(Prices::shipped);
+            #[allow(clippy::cast_precision_loss, reason = "the cost of a turn is far below 2^52 millionths")]
+            let usd = prices.cost(&record.model, &usage).map(|cost| cost.0 as f64 / 1e6);
+            record.estimated_cost_usd = usd;
+            home.record_usage(record)
+        });
+        noted.await.log_err("record usage");
     }
 
     /// A turn that came to its end leaves no notes for another session.

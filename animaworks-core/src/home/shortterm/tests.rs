@@ -76,11 +76,15 @@ fn checkpoints_and_engine_sessions_come_and_go() {
     let thread = ThreadId::new("side").unwrap();
     let path = home.dir().current_session(CHAT, &thread);
     put(&path, r#"{"session_id":"old","timestamp":"x","engine":"codex"}"#);
+    home.leave_engine_session(CHAT, &thread).unwrap();
+    assert!(path.exists(), "a session of another version stays for the way back");
     let session = SessionId::new("new").unwrap();
     home.set_engine_session(CHAT, &thread, Some((&session, ExecutionMode::Codex))).unwrap();
     assert_eq!(home.engine_session(CHAT, &thread, ExecutionMode::Codex).unwrap(), Some(session));
     assert_eq!(home.engine_session(CHAT, &thread, ExecutionMode::Sdk).unwrap(), None, "it is another engine's");
     assert_eq!(fs::read_json::<Value>(&path).unwrap()["engine"], "codex");
+    home.leave_engine_session(CHAT, &thread).unwrap();
+    assert!(!path.exists());
     home.set_engine_session(CHAT, &thread, None).unwrap();
     assert_eq!(home.engine_session(CHAT, &thread, ExecutionMode::Codex).unwrap(), None);
 }

@@ -73,3 +73,39 @@ fn an_outside_client_reads_and_writes_one_memory_with_the_tools_it_was_given() {
     let unknown = program.run(["mcp", "--anima", "sakura", "--tools", "send_message"]);
     assert_eq!(unknown.code, 2, "{unknown:#?}");
 }
+
+#[test]
+fn a_prompt_is_drawn_without_a_turn_and_what_turns_cost_is_counted() {
+    let runtime = Runtime::new().unwrap();
+    let server = provider(&runtime, [Reply::text("Good morning.").usage(1_000_000, 100_000, 0)]);
+    let program = organisation("openai/gpt-4.1", "openai", &server.base_url());
+    program.ok(["config", "set", "completion_gate.enabled", "false"]);
+    let shown = program.ok(["--json", "prompt", "show", "sakura", "--message", "Where is the <lantern>?"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let section = |id: &str| {
+        let sections = shown["sections"].as_array().unwrap();
+        sections.iter().find(|section| section["id"] == id).cloned().unwrap_or_default()
+    };
+    assert_eq!(section("identity")["source"], "identity.md");
+    assert!(
+        section("identity")["tokens"].as_u64().unwrap() > 0
+            && section("environment")["text"].to_string().contains("sakura")
+    );
+    assert_eq!(shown["messages"][0], "Where is the <lantern>?");
+    let why =
+        |id: &str| shown["omitted"].as_array().unwrap().iter().find(|one| one["id"] == id).cloned().unwrap_or_default();
+    assert_eq!(why("notifications")["why"], "trigger");
+    let page = program.home().join("prompt.html");
+    program.ok(["prompt", "show", "sakura", "--message", "Where is the <lantern>?", "--html", page.to_str().unwrap()]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Where is the &lt;lantern&gt;?") && page.contains("identity.md"), "{page}");
+    assert!(program.ok(["prompt", "show", "sakura", "--trigger", "heartbeat"]).contains("heartbeat"));
+    assert_eq!(program.run(["prompt", "show", "sakura", "--trigger", "whim"]).code, 2);
+    assert_eq!(server.recorder().requests().len(), 0, "looking asks nobody");
+
+    assert_eq!(program.ok(["cost"]), "");
+    program.ok(["chat", "sakura", "hello"]);
+    let cost: Value = serde_json::from_str(&program.ok(["--json", "cost", "sakura", "--today"])).unwrap();
+    assert_eq!(cost["rows"][0]["model"], "openai/gpt-4.1");
+    assert_eq!((cost["total"]["runs"].as_u64(), cost["total"]["cost_usd"].as_f64()), (Some(1), Some(2.8)));
+}
