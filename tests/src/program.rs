@@ -12,7 +12,7 @@ use std::{
 use tempfile::TempDir;
 
 /// The longest any command of a test may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The `animaworks` binary over a home directory that goes away with it.
 #[derive(Debug)]
