@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Cost(Cost),
     Mcp(Mcp),
     #[command(subcommand)]
+    Tool(Tool),
+    #[command(subcommand)]
     Weights(Weights),
     #[command(subcommand)]
     Credential(Credential),
@@ -236,6 +238,16 @@ pub(crate) struct Cost {
     pub(crate) days: u64,
     #[arg(long, conflicts_with = "days")]
     pub(crate) today: bool,
+pub(crate) enum Tool {
+    List {
+        anima: String,
+    },
+    Call {
+        anima: String,
+        tool: String,
+        #[arg(value_name = "--ARGUMENT VALUE | JSON", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -18,6 +18,7 @@ mod memory;
 mod models;
 mod pack;
 mod prompt;
+mod tool;
 mod weights;
 
 use crate::{args::Command, context::Cx, error::CliResult};
@@ -36,6 +37,7 @@ pub(crate) fn run(cx: &Cx, command: Command) -> CliResult {
         Command::Cost(args) => cost::run(cx, args),
         Command::Prompt(command) => prompt::run(cx, command),
         Command::Mcp(args) => mcp::run(cx, args),
+        Command::Tool(command) => tool::run(cx, command),
         Command::Weights(command) => weights::run(cx, command),
         Command::Credential(command) => credential::run(cx, command),
         Command::Pack(command) => pack::run(cx, command),

@@ -325,7 +325,23 @@ impl InProcess {
     pub async fn visit(&self, name: &AnimaName, wanted: Option<&[ToolName]>) -> Result<Visit, AnimaError> {
         let dir = self.dir(name)?;
         let memory = self.memory(name).await?;
-        Visit::new(self.home(&dir), memory, self.hands.permissions(&dir), wanted, self.ids.turn())
+        Visit::to_memory(self.home(&dir), memory, self.hands.permissions(&dir), wanted, self.ids.turn())
+    }
+
+    /// The tools for the outside that an Anima may use, for its owner to try, without waking the Anima up.
+    ///
+    /// # Errors
+    ///
+    /// [`AnimaError::UnknownAnima`], or when its directory cannot be used.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn visit_services(&self, name: &AnimaName) -> Result<Visit, AnimaError> {
+        let dir = self.dir(name)?;
+        let memory = self.memory(name).await?;
+        let services = animaworks_tools::external_tools(&self.outside, self.locale);
+        Ok(Visit::to_services(self.home(&dir), memory, self.hands.permissions(&dir), services, self.ids.turn()))
     }
 
     /// What the owner of an Anima allows it.

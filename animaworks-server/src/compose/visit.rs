@@ -1,4 +1,4 @@
-//! An Anima's memory for a client of its owner that no turn has started, such as a coding agent.
+//! Some of an Anima's tools for its owner, whom no turn has called: for a coding agent, or by hand.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -7,7 +7,7 @@ use std::{
 
 use animaworks_core::{
     AnimaError, Checkpoint, Directive, HostFault, MemoryStore, Origin, Permit, PermitRequest, ResultExt, ThreadId,
-    ToolCall, ToolContext, ToolName, ToolOutput, ToolSpec, TriggerKind, TurnHost, TurnId, fs,
+    Tool, ToolCall, ToolContext, ToolName, ToolOutput, ToolSpec, TriggerKind, TurnHost, TurnId, fs,
     gate::Gate,
     home::text::head,
     home::{AnimaHome, activity::Activity},
@@ -21,12 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long one call may take.
 const CALL_LIMIT: Duration = Duration::from_secs(600);
-/// How the activity log calls such a client.
-const CONTEXT: &str = "mcp";
-
-/// A visit to the memory of an Anima: the tools of memory behind its owner's rules, written down in its activity log.
-///
-/// What a visitor writes is of medium trust: it comes from a person's own program, which may have read anything.
+/// A visit to an Anima: some of its tools behind its owner's rules, written down in its activity log.
 #[derive(Debug)]
 pub struct Visit {
     home: AnimaHome,
@@ -35,11 +30,14 @@ pub struct Visit {
     tools: Vec<Arc<ToolSpec>>,
     turn: TurnId,
     floor: Mutex<Origin>,
+    /// How the activity log calls it.
+    context: &'static str,
     cancel: CancellationToken,
 }
 
 impl Visit {
-    pub(super) fn new(
+    /// By a program of the owner's to the memory. What it writes is of medium trust: it may have read anything.
+    pub(super) fn to_memory(
         home: AnimaHome,
         memory: Arc<FileMemory>,
         permissions: Arc<OwnerPermissions>,
@@ -55,16 +53,30 @@ impl Visit {
             }
             tools.retain(|tool| wanted.contains(&tool.spec().name));
         }
-        let gate = Gate::new(tools, permissions);
-        Ok(Self {
-            tools: gate.offered(TriggerKind::Chat),
-            home,
-            memory,
-            gate,
-            turn,
-            floor: Mutex::new(Origin::of(Origin::MIXED)),
-            cancel: CancellationToken::new(),
-        })
+        Ok(Self::of(home, memory, Gate::new(tools, permissions), turn, Origin::of(Origin::MIXED), "mcp"))
+    }
+
+    /// By the owner in person, to the services that the Anima may use.
+    pub(super) fn to_services(
+        home: AnimaHome,
+        memory: Arc<FileMemory>,
+        permissions: Arc<OwnerPermissions>,
+        services: Vec<Arc<dyn Tool>>,
+        turn: TurnId,
+    ) -> Self {
+        Self::of(home, memory, Gate::new(services, permissions), turn, Origin::human(), "tool")
+    }
+
+    fn of(
+        home: AnimaHome,
+        memory: Arc<FileMemory>,
+        gate: Gate,
+        turn: TurnId,
+        floor: Origin,
+        context: &'static str,
+    ) -> Self {
+        let (tools, floor) = (gate.offered(TriggerKind::Chat), Mutex::new(floor));
+        Self { home, memory, gate, tools, turn, floor, context, cancel: CancellationToken::new() }
     }
 
     /// Ends the visit; what was written is durable.
@@ -95,7 +107,7 @@ impl Visit {
 
     async fn log(&self, kind: &str, call: &ToolCall, line: impl FnOnce(Activity) -> Activity) {
         let line =
-            line(Activity::new(kind).tool(call.name.as_str()).meta("tool_use_id", call.id.as_str()).ctx(CONTEXT));
+            line(Activity::new(kind).tool(call.name.as_str()).meta("tool_use_id", call.id.as_str()).ctx(self.context));
         let home = self.home.clone();
         fs::blocking(move || home.log(line)).await.log_err("append to the activity log");
     }

@@ -77,3 +77,19 @@ fn what_is_not_granted_is_neither_shown_nor_done() {
     assert!(read.contains("PermissionDenied"), "{read}");
     assert!(kit.vendor.asked().is_empty());
 }
+
+#[test]
+fn an_owner_tries_a_service_by_hand_under_the_same_rules() {
+    let kit = Kit::new("- web_search: OK");
+    let listed = kit.program.ok(["tool", "list", "sakura"]);
+    assert!(listed.contains("web_search") && listed.contains("--query") && !listed.contains("github"), "{listed}");
+    let found = kit.program.ok(["tool", "call", "sakura", "web_search", "washi", "--limit", "1"]);
+    assert!(found.contains("https://example.org/washi"), "{found}");
+    let refused = kit.program.run(["tool", "call", "sakura", "github_issues", "--repo", "example/press"]);
+    assert_eq!(refused.code, 6, "{refused:?}");
+    let unknown = kit.program.run(["tool", "call", "sakura", "web_serch", "x"]);
+    assert_eq!(unknown.code, 5, "{unknown:?}");
+    assert!(unknown.err.contains("web_search"), "{unknown:?}");
+    let inside = kit.program.run(["tool", "call", "sakura", "web_fetch", "--url", "http://127.0.0.1/"]);
+    assert_eq!(inside.code, 4, "{inside:?}");
+}
