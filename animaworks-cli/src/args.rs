@@ -238,6 +238,9 @@ pub(crate) struct Cost {
     pub(crate) days: u64,
     #[arg(long, conflicts_with = "days")]
     pub(crate) today: bool,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Tool {
     List {
         anima: String,
