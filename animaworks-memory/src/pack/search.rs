@@ -86,7 +86,9 @@ impl Pack {
 
     async fn search_dir(&self, dir: &Path, text: &str) -> Result<Vec<Hit>, MemoryError> {
         let mut shadow = Shadow::open(dir, &self.stamp()).await?;
-        let finder = Finder { dir, phrase: fold(text.trim()).into_owned(), terms: question(text) };
+        let terms = question(text);
+        let wanted = terms.iter().map(Wanted::of).collect();
+        let finder = Finder { dir, phrase: fold(text.trim()).into_owned(), terms, wanted };
         let found = finder.find(&mut shadow.db, text.trim()).await.map_err(failed("search"));
         shadow.close().await;
         found
@@ -107,11 +109,50 @@ struct Finder<'a> {
     dir: &'a Path,
     phrase: String,
     terms: Vec<Term>,
+    /// What is looked for in a text, one for each term.
+    wanted: Vec<Wanted>,
+}
+
+/// A piece with its texts folded once: they are looked at many times.
+#[derive(Debug)]
+struct Candidate {
+    hit: Hit,
+    text: String,
+    heading: String,
+}
+
+/// What a term looks like in a folded text: a run as it is, a word also with other endings.
+#[derive(Debug)]
+struct Wanted {
+    stem: String,
+    /// A stem such as `polici` is not part of every form of its word.
+    shorter: String,
+}
+
+impl Wanted {
+    fn of(term: &Term) -> Self {
+        let stem = match term {
+            Term::Run(_) => None,
+            Term::Word(word) => query_terms(word).into_iter().next().map(|term| term.key),
+        };
+        let stem = stem.unwrap_or_else(|| term.text().to_owned());
+        let shorter = stem.trim_end_matches('i').to_owned();
+        Self { stem, shorter }
+    }
+
+    fn count_in(&self, text: &str) -> usize {
+        let count = text.matches(self.stem.as_str()).count();
+        if count == 0 && self.shorter != self.stem { text.matches(self.shorter.as_str()).count() } else { count }
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        text.contains(self.stem.as_str()) || text.contains(self.shorter.as_str())
+    }
 }
 
 impl Finder<'_> {
     async fn find(&self, db: &mut SqliteConnection, text: &str) -> Result<Vec<Hit>, sqlx::Error> {
-        let mut pieces: BTreeMap<i64, Hit> = BTreeMap::new();
+        let mut pieces: BTreeMap<i64, Candidate> = BTreeMap::new();
         let mut lists: Vec<Vec<i64>> = Vec::new();
         if !self.terms.is_empty() {
             let all = joined(self.terms.iter().map(Term::in_words));
@@ -124,7 +165,7 @@ impl Finder<'_> {
             }
             self.load(db, &lists, &mut pieces).await?;
             // pairs and trigrams of a run may stand apart in a text; only the run itself counts
-            pieces.retain(|_, hit| self.has_all_runs(hit));
+            pieces.retain(|_, piece| self.has_all(piece));
         }
         if pieces.is_empty() && self.terms.len() > 1 {
             lists.clear();
@@ -133,7 +174,8 @@ impl Finder<'_> {
             }
             self.load(db, &lists, &mut pieces).await?;
         }
-        if pieces.is_empty() {
+        // what the table of words has for every text needs no reading of the texts
+        if pieces.is_empty() && (self.terms.is_empty() || !self.terms.iter().all(Term::is_complete)) {
             lists = vec![substring(db, text).await?];
             self.load(db, &lists, &mut pieces).await?;
         }
@@ -144,7 +186,7 @@ impl Finder<'_> {
         &self,
         db: &mut SqliteConnection,
         lists: &[Vec<i64>],
-        pieces: &mut BTreeMap<i64, Hit>,
+        pieces: &mut BTreeMap<i64, Candidate>,
     ) -> Result<(), sqlx::Error> {
         let mut ids: Vec<i64> = lists.iter().flatten().copied().filter(|id| !pieces.contains_key(id)).collect();
         ids.sort_unstable();
@@ -164,23 +206,21 @@ impl Finder<'_> {
                 date: date.and_then(|date| date.parse::<NaiveDate>().ignore("only the ranking of equals needs it")),
                 score: 0.0,
             };
-            pieces.insert(row.try_get(0)?, hit);
+            let (text, heading) = (fold(&hit.content).into_owned(), fold(&hit.heading).into_owned());
+            pieces.insert(row.try_get(0)?, Candidate { hit, text, heading });
         }
         Ok(())
     }
 
-    fn has_all_runs(&self, hit: &Hit) -> bool {
-        let text = fold(&hit.content);
-        let runs = self.terms.iter().filter(|term| matches!(term, Term::Run(_)));
-        let words = self.terms.iter().filter(|term| matches!(term, Term::Word(_)));
-        // a word may stand there in another form; its stem does not
-        runs.into_iter().all(|run| text.contains(run.text())) && words.into_iter().all(|word| occurs(&text, word) > 0)
+    fn has_all(&self, piece: &Candidate) -> bool {
+        self.wanted.iter().all(|wanted| wanted.is_in(&piece.text))
     }
 
     /// Both lists, each in the order of what its pieces say about the question, fused by rank.
-    fn rank(&self, lists: &[Vec<i64>], pieces: BTreeMap<i64, Hit>) -> Vec<Hit> {
-        let rarity: Vec<f64> = self.terms.iter().map(|term| rarity(term, &pieces)).collect();
-        let says: HashMap<i64, f64> = pieces.iter().map(|(id, hit)| (*id, self.says(hit, &rarity))).collect();
+    fn rank(&self, lists: &[Vec<i64>], pieces: BTreeMap<i64, Candidate>) -> Vec<Hit> {
+        let rarity: Vec<f64> =
+            self.terms.iter().zip(&self.wanted).map(|(term, wanted)| rarity(term, wanted, &pieces)).collect();
+        let says: HashMap<i64, f64> = pieces.iter().map(|(id, piece)| (*id, self.says(piece, &rarity))).collect();
         let value = |id: &i64| says.get(id).copied().unwrap_or_default();
         let mut fused: HashMap<i64, f64> = HashMap::new();
         for list in lists {
@@ -201,24 +241,26 @@ impl Finder<'_> {
         }
         let mut hits: Vec<Hit> = pieces
             .into_iter()
-            .map(|(id, hit)| Hit { score: fused.get(&id).copied().unwrap_or_default() + value(&id) / 1000.0, ..hit })
+            .map(|(id, Candidate { hit, .. })| Hit {
+                score: fused.get(&id).copied().unwrap_or_default() + value(&id) / 1000.0,
+                ..hit
+            })
             .collect();
         hits.sort_by(better);
         hits
     }
 
-    fn says(&self, hit: &Hit, rarity: &[f64]) -> f64 {
-        let (text, heading) = (fold(&hit.content), fold(&hit.heading));
-        let length = 0.75 + text.chars().count() as f64 / 3000.0;
+    fn says(&self, piece: &Candidate, rarity: &[f64]) -> f64 {
+        let length = 0.75 + piece.text.chars().count() as f64 / 3000.0;
         let mut value = 0.0;
-        for (term, weight) in self.terms.iter().zip(rarity) {
-            let count = occurs(&text, term) as f64;
+        for (wanted, weight) in self.wanted.iter().zip(rarity) {
+            let count = wanted.count_in(&piece.text) as f64;
             value += weight * count / (count + length);
-            if occurs(&heading, term) > 0 {
+            if wanted.is_in(&piece.heading) {
                 value += weight * 0.5;
             }
         }
-        if self.terms.len() > 1 && text.contains(&self.phrase) {
+        if self.terms.len() > 1 && piece.text.contains(&self.phrase) {
             value += 1.0;
         }
         value
@@ -226,21 +268,9 @@ impl Finder<'_> {
 }
 
 /// A term that few of the pieces have says more.
-fn rarity(term: &Term, pieces: &BTreeMap<i64, Hit>) -> f64 {
-    let having = pieces.values().filter(|hit| occurs(&fold(&hit.content), term) > 0).count();
+fn rarity(term: &Term, wanted: &Wanted, pieces: &BTreeMap<i64, Candidate>) -> f64 {
+    let having = pieces.values().filter(|piece| wanted.is_in(&piece.text)).count();
     (1.0 + pieces.len() as f64 / (1.0 + having as f64)).ln() * (term.text().chars().count() as f64).sqrt()
-}
-
-/// How often a term occurs in a folded text: a run as it is, a word also with other endings.
-fn occurs(text: &str, term: &Term) -> usize {
-    let stem = match term {
-        Term::Run(_) => None,
-        Term::Word(word) => query_terms(word).into_iter().next().map(|term| term.key),
-    };
-    let stem = stem.unwrap_or_else(|| term.text().to_owned());
-    let count = text.matches(stem.as_str()).count();
-    // a stem such as `polici` is not part of every form of its word
-    if count == 0 { text.matches(stem.trim_end_matches('i')).count() } else { count }
 }
 
 /// The newest pieces that an expression finds.

@@ -36,6 +36,13 @@ impl Term {
         }
     }
 
+    /// Whether the table of words knows every place of it: pairs and single kanji are all there, a part of a word is not.
+    pub(super) fn is_complete(&self) -> bool {
+        let Self::Run(run) = self else { return false };
+        let mut letters = run.chars();
+        letters.next().is_some_and(|first| letters.next().is_some() || Script::of(first) == Script::Han)
+    }
+
     /// The expression that finds it in the table of words.
     pub(super) fn in_words(&self) -> String {
         match self {

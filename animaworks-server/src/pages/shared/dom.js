@@ -65,6 +65,11 @@ export function marked(text, question) {
   return text.split(new RegExp(`(${wanted.join("|")})`, "gi")).map((part, at) => (at % 2 ? el("mark", {}, part) : part));
 }
 
+/** A line with what stands between back quotes as code. */
+function inline(text, question) {
+  return text.split("`").flatMap((part, at) => (at % 2 ? [el("code", {}, part)] : marked(part, question)));
+}
+
 /** Markdown as far as a memory uses it: headings, lists, code, paragraphs. */
 export function prose(text, question = "") {
   const out = [];
@@ -72,7 +77,7 @@ export function prose(text, question = "") {
   let code = null;
   let paragraph = [];
   const close = () => {
-    if (paragraph.length) out.push(el("p", {}, marked(paragraph.join("\n"), question)));
+    if (paragraph.length) out.push(el("p", {}, inline(paragraph.join("\n"), question)));
     paragraph = [];
     list = null;
   };
@@ -87,7 +92,7 @@ export function prose(text, question = "") {
     if (heading) { close(); out.push(el(heading[1].length < 3 ? "h2" : "h3", {}, marked(heading[2], question))); }
     else if (item) {
       if (!list) { close(); list = el("ul"); out.push(list); }
-      list.append(el("li", {}, marked(item[1], question)));
+      list.append(el("li", {}, inline(item[1], question)));
     } else if (!line.trim()) close();
     else { list = null; paragraph.push(line); }
   }
