@@ -4,7 +4,9 @@ mod bench;
 mod localize;
 pub(crate) mod pack;
 
-pub(crate) use bench::{Bench, BenchData, BenchFusion, BenchMemory, BenchPack, BenchRun};
+pub(crate) use bench::{
+    Bench, BenchData, BenchEmbed, BenchFusion, BenchLearn, BenchMemory, BenchModel, BenchPack, BenchRun, BenchSystem,
+};
 pub(crate) use localize::{localized, usage_words};
 
 use std::path::PathBuf;

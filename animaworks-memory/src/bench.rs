@@ -6,9 +6,11 @@
 //! has its measure next to it. Sets of others are read from where the caller keeps
 //! them; one that is missing is reported as skipped, never as passed.
 
+pub mod cache;
 pub mod compare;
 pub mod data;
 pub mod gold;
+pub mod learn;
 pub mod longmemeval;
 pub mod pack;
 pub mod peers;
@@ -18,6 +20,7 @@ pub mod report;
 pub mod run;
 pub mod scale;
 pub mod score;
+pub mod targets;
 
 use std::path::{Path, PathBuf};
 

@@ -126,6 +126,25 @@ pub(crate) struct Chunk {
     pub(crate) origin: Option<Origin>,
 }
 
+impl Chunk {
+    /// What it says of itself: a turn without its head, a section without its heading, which is in the context.
+    pub(crate) fn said(&self) -> &str {
+        said(&self.text, self.speaker.is_some())
+    }
+}
+
+/// What a place says, as it is searched and embedded.
+pub(crate) fn said(text: &str, is_turn: bool) -> &str {
+    if is_turn {
+        return episode::said(text);
+    }
+    let headings = text.lines().take_while(|line| line.trim().is_empty() || markdown::heading(line).is_some());
+    let body = headings
+        .fold(text, |rest, line| rest.strip_prefix(line).map_or(rest, |rest| rest.trim_start_matches(['\r', '\n'])));
+    // a heading alone is all it says
+    if body.trim().is_empty() { text } else { body }
+}
+
 /// What is known about a file before it is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {

@@ -1,25 +1,34 @@
 //! Putting together what speaks for a place: its words, its meaning, what stands around it, who speaks, and when.
 //!
 //! Scores are added, not ranks, because a score also says by how much (measured:
-//! rank fusion loses to words alone on conversations). Rank fusion is still there
-//! as [`Fusion::Rrf`].
+//! rank fusion loses to words alone on conversations). How much each of them says is
+//! learned ([`Fusion::Learned`]); sums made by hand and rank fusion are still there.
 
+pub(crate) mod features;
 pub(crate) mod fresh;
+pub(crate) mod learned;
+mod weights;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use crate::{
     chunk::Kind,
-    index::directory::{ChunkId, Directory},
+    index::directory::{ChunkId, Directory, Traits},
     lexical::bm25::Lexical,
 };
+use learned::Weights;
 
 /// How lists are put together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fusion {
-    /// Standardised scores are added.
+    /// Many small signs are added, each with a weight that was learned from open data.
     #[default]
+    Learned,
+    /// Standardised scores are added.
     Score,
     /// Reciprocal ranks are added, with `k` = 60.
     Rrf,
@@ -37,6 +46,8 @@ const SPEAKER: f32 = 1.0;
 const IMPORTANT: f32 = 0.2;
 /// The constant of reciprocal ranks.
 const RRF_K: f32 = 60.0;
+/// Of so many places it is said what their score is made of.
+const EXPLAINED: usize = 100;
 
 /// How near each chunk is in meaning.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +60,8 @@ pub(crate) struct Dense {
     pub(crate) deviation: f32,
     /// The nearest, nearest first.
     pub(crate) order: Vec<ChunkId>,
+    /// The vectors of the nearest, where the question names somebody and versions may have to be told apart.
+    pub(crate) vectors: HashMap<ChunkId, Arc<[f32]>>,
 }
 
 impl Dense {
@@ -69,8 +82,15 @@ pub(crate) struct Ranked {
     pub(crate) id: ChunkId,
     /// How well it fits.
     pub(crate) score: f32,
-    /// What that is made of.
+    /// What that is made of; only of the first ones.
     pub(crate) parts: BTreeMap<&'static str, f32>,
+}
+
+/// Something a question names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The terms of its name, a bit each.
+    pub(crate) terms: u128,
 }
 
 /// What is asked of the fusion.
@@ -86,6 +106,16 @@ pub(crate) struct Question<'a> {
     pub(crate) kinds: &'a [Kind],
     /// The one speaker the question names.
     pub(crate) speaker: Option<u32>,
+    /// Whom and what it names.
+    pub(crate) names: Vec<Named>,
+    /// Its days and months, a bit for each of its terms.
+    pub(crate) days: u128,
+    /// Whether it wants to know when.
+    pub(crate) asks_when: bool,
+    /// Whether it wants to know how many.
+    pub(crate) asks_how_many: bool,
+    /// What each sign says, as it was learned.
+    pub(crate) weights: &'a Weights,
     /// How many telling terms it has.
     pub(crate) terms: usize,
     /// Seconds since 1970: from, up to (exclusive).
@@ -106,6 +136,7 @@ impl Question<'_> {
         let pool = if self.period == (i64::MIN, i64::MAX) { POOL } else { 20 * POOL };
         let words: Vec<(ChunkId, f32)> = self.lexical.best(self.directory, pool);
         let mut ranked = match self.fusion {
+            Fusion::Learned => self.by_weights(&words),
             Fusion::Score => self.by_score(&words),
             Fusion::Rrf => self.by_rank(&words),
         };
@@ -113,6 +144,24 @@ impl Question<'_> {
             b.score.total_cmp(&a.score).then_with(|| self.directory.place_of(a.id).cmp(&self.directory.place_of(b.id)))
         });
         ranked
+    }
+
+    fn by_weights(&self, words: &[(ChunkId, f32)]) -> Vec<Ranked> {
+        let table = features::table(self, words);
+        let weights = self.weights.of(self.dense.is_some());
+        let mut ranked: Vec<(Ranked, usize)> = Vec::with_capacity(table.ids.len());
+        for (at, id) in table.ids.iter().enumerate() {
+            let score = weights.score(table.row(at));
+            ranked.push((Ranked { id: *id, score, parts: BTreeMap::new() }, at));
+        }
+        // what only stands beside an answer is worth showing for a real question, not for a word that was looked up
+        let is_question = self.terms >= 3;
+        ranked.retain(|(one, _)| table.direct.contains(&one.id) || (is_question && one.score > 0.0));
+        ranked.sort_by(|a, b| b.0.score.total_cmp(&a.0.score));
+        for (one, at) in ranked.iter_mut().take(EXPLAINED) {
+            one.parts = weights.parts(table.row(*at));
+        }
+        ranked.into_iter().map(|(one, _)| one).collect()
     }
 
     fn by_score(&self, words: &[(ChunkId, f32)]) -> Vec<Ranked> {
@@ -145,7 +194,7 @@ impl Question<'_> {
             if self.speaker == Some(doc.speaker) && doc.speaker > 0 {
                 parts.insert("speaker", SPEAKER);
             }
-            if doc.important {
+            if doc.traits.has(Traits::IMPORTANT) {
                 parts.insert("important", IMPORTANT);
             }
             let score = parts.values().sum();

@@ -7,6 +7,7 @@ mod rules;
 mod write;
 
 use std::{
+    borrow::Cow,
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     embed::Embedder,
     front::Front,
-    fuse::{Dense, Fusion},
+    fuse::{Dense, Fusion, learned::Weights},
     graph::build::PageGraph,
     index::{directory::Directory, plan::Reading, reader, schema::Database, sources::Ignored},
     ledger::{Ledger, Use},
@@ -82,6 +83,8 @@ pub(crate) struct Inner {
     /// One write at a time, so that what was checked still holds when it is written.
     writing: tokio::sync::Mutex<()>,
     trouble: RwLock<Option<String>>,
+    /// Weights other than those shipped, while some are being measured.
+    weights: RwLock<Option<Arc<Weights>>>,
     /// Ends long background work between two steps.
     closing: CancellationToken,
 }
@@ -113,6 +116,7 @@ impl FileMemory {
             swept: RwLock::default(),
             writing: tokio::sync::Mutex::default(),
             trouble: RwLock::default(),
+            weights: RwLock::default(),
             closing: CancellationToken::new(),
         };
         inner.open_index().await;
@@ -161,6 +165,30 @@ impl FileMemory {
         crate::mapped::release_code().log_err("give back pages of code");
     }
 
+    /// Ranks by other weights from now on.
+    pub(crate) fn use_weights(&self, weights: Arc<Weights>) {
+        *self.inner.weights.write().unwrap_or_else(PoisonError::into_inner) = Some(weights);
+    }
+
+    /// What speaks for each candidate of a question: path, first and last line, features. To learn from.
+    ///
+    /// # Errors
+    ///
+    /// When the index or the model fails.
+    pub(crate) async fn features(&self, query: &Query) -> Result<Vec<(String, u32, u32, Vec<f32>)>, MemoryError> {
+        let asked = Asked::of(query, self.inner.reading.zone);
+        let dense = self.inner.dense(&asked).await?;
+        let Some(database) = self.inner.database() else { return Ok(Vec::new()) };
+        let rows = reader::postings(&database.readers, &asked.terms, asked.kinds).await?;
+        let inner = &self.inner;
+        let (graph, weights) = (inner.graph(), inner.weights());
+        let directory = inner.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let fusion = inner.options.fusion;
+        let search =
+            Search { directory: &directory, graph: &graph, reading: &inner.reading, fusion, weights: &weights };
+        Ok(search.table(&asked, &rows, dense.as_ref()))
+    }
+
     fn embed_in_background(&self) {
         if self.inner.meaning.is_some() {
             let inner = Arc::clone(&self.inner);
@@ -198,7 +226,8 @@ impl Inner {
         let mut degraded = Vec::new();
         let mut query = query.clone();
         query.today = query.today.or_else(|| Some(self.home.today()));
-        let asked = Asked::of(&query, self.reading.zone);
+        let mut asked = Asked::of(&query, self.reading.zone);
+        asked.now = Some(self.clock.now().timestamp());
         if query.text.trim().is_empty() || (asked.terms.is_empty() && self.meaning.is_none()) {
             return Ok((Vec::new(), degraded));
         }
@@ -263,11 +292,25 @@ impl Inner {
         fs::blocking(move || {
             let graph = this.graph();
             let directory = this.directory.read().unwrap_or_else(PoisonError::into_inner);
-            let search =
-                Search { directory: &directory, graph: &graph, reading: &this.reading, fusion: this.options.fusion };
+            let weights = this.weights();
+            let search = Search {
+                directory: &directory,
+                graph: &graph,
+                reading: &this.reading,
+                fusion: this.options.fusion,
+                weights: &weights,
+            };
             Ok(Some(search.run(&asked, &rows, dense.as_deref(), wanted)))
         })
         .await
+    }
+
+    /// What each sign says: as shipped, or as a measurement wants it.
+    fn weights(&self) -> Cow<'static, Weights> {
+        match &*self.weights.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(weights) => Cow::Owned(weights.as_ref().clone()),
+            None => Cow::Borrowed(Weights::shipped()),
+        }
     }
 
     /// The links between pages as the index has them now.
@@ -346,6 +389,10 @@ impl MemoryStore for FileMemory {
         let words_only = self.inner.options.words_only.clone();
         degraded.extend(words_only.map(|why| Degraded::new("vectors", why)));
         degraded.extend(meaning.and_then(Meaning::trouble).map(|why| Degraded::new("vectors", why)));
+        degraded.extend(self.inner.cut_pages().into_iter().map(|(path, size)| {
+            let (whole, kept) = (size >> 20, crate::index::plan::MAX_PAGE >> 20);
+            Degraded::new("index", format!("{path} has {whole} MB; only its first {kept} MB are searched"))
+        }));
         let embedder = meaning.map(|meaning| meaning.embedder.signature().to_owned());
         MemoryHealth { chunks, vectors: meaning.map_or(0, Meaning::count), embedder, degraded }
     }

@@ -2,4 +2,5 @@
 
 pub(crate) mod dates;
 pub(crate) mod normalize;
+pub(crate) mod subject;
 pub(crate) mod terms;

@@ -21,7 +21,7 @@ use std::{
 use animaworks_core::{
     Anima, AnimaDir, AnimaError, AnimaName, Clock, DataDir, Locale, MemoryStore, Origin, SystemClock, ThreadId, Tool,
     ToolContext, ToolName, TriggerKind,
-    config::{AnimaSettings, Env, Models, Settings},
+    config::{AnimaSettings, Env, FusionMode, Models, Settings},
     executor::{ExecError, ExecutorSource},
     fs::FileError,
     gate::{Decision, Gate},
@@ -33,7 +33,7 @@ use animaworks_core::{
     trigger::Trigger,
 };
 use animaworks_exec::resolve::Engines;
-use animaworks_memory::{FileMemory, MemoryOptions, embed::weights};
+use animaworks_memory::{FileMemory, Fusion, MemoryOptions, embed::weights};
 use animaworks_tools::{EffectiveTable, Outside};
 use async_trait::async_trait;
 use chrono::DateTime;
@@ -452,6 +452,11 @@ fn memory_options(settings: &Settings, locale: Locale) -> MemoryOptions {
     let priming = &settings.priming;
     let mut options = MemoryOptions::default();
     options.locale = locale;
+    options.fusion = match settings.rag.fusion {
+        FusionMode::Learned => Fusion::Learned,
+        FusionMode::Score => Fusion::Score,
+        FusionMode::Rrf => Fusion::Rrf,
+    };
     options.budgets.dynamic = priming.dynamic_budget;
     options.budgets.greeting = priming.budget_greeting;
     options.budgets.question = priming.budget_question;

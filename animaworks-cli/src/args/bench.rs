@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     #[command(subcommand)]
-    Memory(BenchMemory),
+    Memory(Box<BenchMemory>),
     Pack(BenchPack),
 }
 
@@ -25,6 +25,7 @@ pub(crate) struct BenchPack {
 pub(crate) enum BenchMemory {
     Run(BenchRun),
     Peers(BenchPeers),
+    Learn(BenchLearn),
     Score {
         #[arg(long, value_name = "FILE")]
         data: PathBuf,
@@ -43,8 +44,16 @@ pub(crate) enum BenchMemory {
 pub(crate) struct BenchRun {
     #[command(flatten)]
     pub(crate) data: BenchData,
-    #[arg(long, value_enum, default_value = "score")]
+    #[command(flatten)]
+    pub(crate) model: BenchModel,
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) system: BenchSystem,
+    #[arg(long, value_enum, default_value = "learned")]
     pub(crate) fusion: BenchFusion,
+    #[arg(long)]
+    pub(crate) cv: bool,
+    #[arg(long, value_name = "N", default_value_t = animaworks_memory::bench::SEED)]
+    pub(crate) seed: u64,
     #[arg(long)]
     pub(crate) no_peers: bool,
     #[arg(long, value_name = "N")]
@@ -57,6 +66,27 @@ pub(crate) struct BenchRun {
 pub(crate) struct BenchPeers {
     #[command(flatten)]
     pub(crate) data: BenchData,
+    #[command(flatten)]
+    pub(crate) model: BenchModel,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchLearn {
+    #[command(flatten)]
+    pub(crate) data: BenchData,
+    #[command(flatten)]
+    pub(crate) model: BenchModel,
+}
+
+/// The model of meaning, and where its vectors are kept between runs.
+#[derive(Debug, Args)]
+pub(crate) struct BenchModel {
+    #[arg(long, value_enum, default_value = "e5")]
+    pub(crate) embed: BenchEmbed,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) weights: Option<PathBuf>,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
 }
 
 /// What `run` and `peers` have in common.
@@ -84,6 +114,21 @@ pub(crate) struct BenchData {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum BenchFusion {
+    Learned,
     Score,
     Rrf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchSystem {
+    /// Hybrid where there is a model.
+    Auto,
+    Lexical,
+    Hybrid,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchEmbed {
+    E5,
+    None,
 }

@@ -12,19 +12,22 @@ use animaworks_core::{
     t,
 };
 use animaworks_memory::{
-    Fusion, MemoryOptions,
+    Embedder, Fusion, MemoryOptions,
     bench::{
-        SEED, compare,
+        cache::CachedEmbedder,
+        compare,
         data::{DataSet, KNOWN, file_of},
+        learn::{Folds, Learned, Lessons},
         longmemeval, peers, plot,
         report::Report,
-        run, scale, score,
+        run, scale, score, targets,
     },
+    embed::weights,
 };
 use serde::Deserialize;
 
 use crate::{
-    args::{Bench, BenchData, BenchFusion, BenchMemory, BenchRun},
+    args::{Bench, BenchData, BenchEmbed, BenchFusion, BenchLearn, BenchMemory, BenchModel, BenchRun, BenchSystem},
     context::{Cx, block_on},
     error::{CliError, CliResult},
     ui,
@@ -32,64 +35,169 @@ use crate::{
 
 /// Where the sets are when nobody says.
 const DATA_VARIABLE: &str = "ANIMAWORKS_BENCH_DATA";
+/// The one model of meaning.
+const MODEL: &str = "multilingual-e5-small";
+/// The row of the shipped weights on what they were learned from.
+const IN_SAMPLE: &str = "animaworks-in-sample";
 
 pub(super) fn run(cx: &Cx, command: Bench) -> CliResult {
     let command = match command {
         Bench::Memory(command) => command,
         Bench::Pack(args) => return super::pack::bench::run(cx, &args),
     };
-    match command {
+    match *command {
         BenchMemory::Run(args) => measure(cx, args),
         BenchMemory::Peers(args) => {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+            let embedder = model(cx, &args.model)?;
             block_on(async {
                 let mut report = Report::new(BTreeMap::new())?;
                 for set in sets(cx, &args.data, &mut report)? {
-                    let peers = peers::run(&set, None, &clock, args.data.original).await?;
+                    let peers = peers::run(&set, embedder.as_deref(), &clock, args.data.original).await?;
                     report.add(&set, None, &peers);
                 }
                 show(cx, &args.data, &report)
             })
         }
+        BenchMemory::Learn(args) => learn(cx, &args),
         BenchMemory::Score { data, hits, original } => others(cx, &data, &hits, original),
         BenchMemory::Compare { base, new } => compared(cx, &base, &new),
     }
+}
+
+/// The model of meaning, its vectors kept where `--cache` says; `None` when none is wanted or there are no weights.
+fn model(cx: &Cx, args: &BenchModel) -> CliResult<Option<Arc<dyn Embedder>>> {
+    if args.embed == BenchEmbed::None {
+        return Ok(None);
+    }
+    let chosen = args.weights.as_deref().map(|place| cx.env.absolute(place));
+    let place = match weights::find(&cx.data.weights(), MODEL, chosen.as_deref()) {
+        Ok(place) => place,
+        // weights that were named have to be there
+        Err(error) if args.weights.is_some() => return Err(error.into()),
+        Err(_) => {
+            ui::note(t!(cx.locale, "memory.no_weights"));
+            return Ok(None);
+        }
+    };
+    let Some(model) = open(cx, &place)? else { return Ok(None) };
+    let Some(cache) = &args.cache else { return Ok(Some(model)) };
+    Ok(Some(Arc::new(CachedEmbedder::open(model, &cx.env.absolute(cache))?)))
+}
+
+#[cfg(feature = "embed")]
+fn open(_cx: &Cx, place: &Path) -> CliResult<Option<Arc<dyn Embedder>>> {
+    Ok(Some(Arc::new(animaworks_memory::E5Embedder::open(place, animaworks_memory::E5Options::default())?)))
+}
+
+#[cfg(not(feature = "embed"))]
+#[allow(clippy::unnecessary_wraps, reason = "with the feature opening can fail")]
+fn open(cx: &Cx, _place: &Path) -> CliResult<Option<Arc<dyn Embedder>>> {
+    ui::note(t!(cx.locale, "memory.no_model"));
+    Ok(None)
+}
+
+/// What every question of the sets teaches.
+async fn lessons(sets: &[DataSet], options: &MemoryOptions, clock: &Arc<dyn Clock>) -> CliResult<Lessons> {
+    let mut lessons = Lessons::default();
+    for set in sets {
+        let bar = ui::progress::bar(set.stores.len() as u64, &set.name);
+        lessons.add(set, options, clock, |_| bar.inc(1)).await?;
+        bar.finish_and_clear();
+    }
+    Ok(lessons)
+}
+
+fn learn(cx: &Cx, args: &BenchLearn) -> CliResult {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let mut options = MemoryOptions::default();
+    options.embedder = model(cx, &args.model)?;
+    block_on(async {
+        let mut report = Report::new(BTreeMap::new())?;
+        let sets = sets(cx, &args.data, &mut report)?;
+        let lessons = lessons(&sets, &options, &clock).await?;
+        if lessons.is_empty() {
+            return Err(CliError::said(ErrorKind::InvalidRequest, t!(cx.locale, "cli.bench.nothing_to_learn")));
+        }
+        let names: Vec<(String, String)> =
+            sets.iter().map(|set| (format!("{}.{}", set.name, args.data.split), set.sha256.clone())).collect();
+        let source = Learned::of(&lessons).source(&names);
+        match &args.data.out {
+            Some(out) => write_atomic(out, source.as_bytes(), Privacy::Normal)?,
+            None => ui::line(source.trim_end())?,
+        }
+        Ok(())
+    })
 }
 
 fn measure(cx: &Cx, args: BenchRun) -> CliResult {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let mut options = MemoryOptions::default();
     options.fusion = match args.fusion {
+        BenchFusion::Learned => Fusion::Learned,
         BenchFusion::Score => Fusion::Score,
         BenchFusion::Rrf => Fusion::Rrf,
     };
+    if args.system != BenchSystem::Lexical {
+        options.embedder = model(cx, &args.model)?;
+    }
+    if args.system == BenchSystem::Hybrid && options.embedder.is_none() {
+        return Err(CliError::said(ErrorKind::NotInstalled, t!(cx.locale, "memory.no_weights")));
+    }
     let mut system = BTreeMap::new();
     system.insert("fusion".to_owned(), format!("{:?}", options.fusion).to_lowercase());
+    let signature = options.embedder.as_ref().map_or("none", |model| model.signature());
+    system.insert("embed".to_owned(), signature.to_owned());
     system.insert("merged".to_owned(), args.data.merged.to_string());
+    system.insert("cv".to_owned(), args.cv.to_string());
+    system.insert("seed".to_owned(), args.seed.to_string());
     system.insert("evidence".to_owned(), if args.data.original { "original" } else { "audited" }.to_owned());
     block_on(async {
         let mut report = Report::new(system)?;
         let mut found = sets(cx, &args.data, &mut report)?;
+        let folds = if args.cv {
+            let lessons = lessons(&found, &options, &clock).await?;
+            Some(Folds::of(&lessons, &Learned::of(&lessons)))
+        } else {
+            None
+        };
         if let Some(file) = &args.longmemeval {
             found.push(longmemeval::read(file)?);
         }
+        let how = run::How { original: args.data.original, folds: folds.as_ref(), timed: true };
         for set in &found {
             let bar = ui::progress::bar(set.stores.len() as u64, &set.name);
-            let product = run::run(set, &options, &clock, args.data.original, |_| bar.inc(1)).await?;
+            let product = run::run(set, &options, &clock, how, |_| bar.inc(1)).await?;
             bar.finish_and_clear();
-            let beside = if args.no_peers {
+            let mut beside = if args.no_peers {
                 peers::Peers::new()
             } else {
-                peers::run(set, None, &clock, args.data.original).await?
+                peers::run(set, options.embedder.as_deref(), &clock, args.data.original).await?
             };
+            if folds.is_some() {
+                // what the shipped weights do on the questions they were learned from, beside what they do on others
+                let scored = run::run(set, &options, &clock, run::How { folds: None, timed: false, ..how }, |_| {})
+                    .await?
+                    .scored;
+                beside.insert(IN_SAMPLE.to_owned(), peers::PeerRun { scored, ..peers::PeerRun::default() });
+            }
             report.add(set, Some(&product), &beside);
         }
         if let Some(set) = found.first() {
             for count in &args.scale {
-                report.scale.extend(scale::run(set, *count, SEED, &options, &clock).await?);
+                report.scale.extend(scale::run(set, *count, args.seed, &options, &clock).await?);
             }
         }
-        show(cx, &args.data, &report)
+        if options.embedder.is_some() && !args.data.merged && !args.data.original {
+            report.verdicts = targets::verdicts(&report);
+        }
+        show(cx, &args.data, &report)?;
+        if !cx.json && !report.verdicts.is_empty() {
+            let passed = report.verdicts.iter().filter(|one| one.passed).count();
+            let failed = report.verdicts.len() - passed;
+            ui::line(t!(cx.locale, "cli.bench.verdict", passed = passed, failed = failed))?;
+        }
+        Ok(())
     })
 }
 

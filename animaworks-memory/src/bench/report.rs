@@ -52,6 +52,9 @@ pub struct Report {
     pub peers: BTreeMap<String, BTreeMap<String, PeerSummary>>,
     /// What was not measured, and why.
     pub skipped: Vec<Skipped>,
+    /// The figures that have a target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<super::targets::Verdict>,
     /// Runs over very many records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scale: Vec<super::scale::ScaleResult>,
@@ -278,6 +281,16 @@ impl Report {
                     speed.index_bytes as f64 / speed.corpus_bytes.max(1) as f64,
                 ));
             }
+        }
+        if !self.verdicts.is_empty() {
+            text.push_str("\n| target | | figure | limit | |\n|---|---|---|---|---|\n");
+        }
+        for one in &self.verdicts {
+            let (sign, mark) = (if one.at_most { "≤" } else { "≥" }, if one.passed { "passed" } else { "failed" });
+            text.push_str(&format!(
+                "| {} {} | {} | {:.3} | {sign} {} | {mark} |\n",
+                one.dataset, one.category, one.metric, one.value, one.limit
+            ));
         }
         for result in &self.scale {
             text.push_str(&format!("\n{result}\n"));

@@ -19,9 +19,10 @@ use chrono_tz::Tz;
 use super::{
     BenchError,
     data::{DataSet, Record, Store},
+    learn::Folds,
     score::{Scored, Scorer},
 };
-use crate::{FileMemory, MemoryOptions};
+use crate::{FileMemory, MemoryOptions, fuse::learned::Weights};
 
 /// So many places are asked for where quality is measured.
 const DEPTH: usize = 100;
@@ -62,7 +63,19 @@ pub struct Speed {
     pub corpus_bytes: u64,
 }
 
-/// Measures the product over a set; `told` hears of every store that is done.
+/// How a set is measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How<'a> {
+    /// Against the evidence as published, before its audit.
+    pub original: bool,
+    /// By weights that were not learned from what is measured, instead of those shipped.
+    pub folds: Option<&'a Folds>,
+    /// Also how fast it is.
+    pub timed: bool,
+}
+
+/// Measures the product over a set, and when it is `timed` also how fast it is; without, the pages are put there as files,
+/// which spares the disk a thousand careful writes. `told` hears of every store that is done.
 ///
 /// # Errors
 ///
@@ -75,17 +88,21 @@ pub async fn run(
     set: &DataSet,
     options: &MemoryOptions,
     clock: &Arc<dyn Clock>,
-    original: bool,
+    how: How<'_>,
     mut told: impl FnMut(&str),
 ) -> Result<ProductRun, BenchError> {
     let mut run = ProductRun::default();
-    for (store, gold) in set.stores.iter().zip(&set.gold) {
-        let scorer = Scorer::new(store, gold, original);
-        let filled = Filled::new(store, options, clock, Way::Api).await?;
-        let rankings = filled.rankings(store).await?;
-        let texts = filled.texts(store, &mut run.speed).await?;
+    for (at, (store, gold)) in set.stores.iter().zip(&set.gold).enumerate() {
+        let scorer = Scorer::new(store, gold, how.original);
+        let way = if how.timed { Way::Api } else { Way::Files };
+        let filled = Filled::new(store, options, clock, way).await?;
+        let unseen = |question: usize| how.folds.and_then(|folds| folds.weights(set.stores.len(), at, question));
+        let rankings = filled.rankings(store, unseen).await?;
+        let texts = filled.texts(store, unseen, &mut run.speed).await?;
         run.scored.extend(joined(scorer.rankings(&rankings), scorer.texts(&texts)));
-        filled.time(store, &mut run.speed).await?;
+        if how.timed {
+            filled.time(store, &mut run.speed).await?;
+        }
         filled.close(&mut run.speed).await?;
         told(&store.group);
     }
@@ -262,10 +279,31 @@ impl Filled {
         Query { today: store.now.map(|now| now.date()), ..Query::new(text).within(SearchScope::All).top(limit) }
     }
 
+    /// The candidates for a question with what speaks for each, and the record each of them is.
+    pub(crate) async fn features(
+        &self,
+        store: &Store,
+        question: &str,
+    ) -> Result<Vec<(Option<usize>, Vec<f32>)>, BenchError> {
+        let table = self.memory.features(&Self::query(store, question, DEPTH)).await?;
+        let named = table.into_iter().map(|(path, line, end_line, row)| {
+            let record = (line..=end_line).find_map(|line| self.lines.get(&(path.clone(), line)).copied());
+            (record, row)
+        });
+        Ok(named.collect())
+    }
+
     /// The records found for every question, best first.
-    pub(crate) async fn rankings(&self, store: &Store) -> Result<Vec<Vec<usize>>, BenchError> {
+    pub(crate) async fn rankings(
+        &self,
+        store: &Store,
+        weights: impl Fn(usize) -> Option<Arc<Weights>>,
+    ) -> Result<Vec<Vec<usize>>, BenchError> {
         let mut rankings = Vec::with_capacity(store.questions.len());
-        for question in &store.questions {
+        for (number, question) in store.questions.iter().enumerate() {
+            if let Some(weights) = weights(number) {
+                self.memory.use_weights(weights);
+            }
             let recall = self.memory.search(&Self::query(store, &question.text, DEPTH)).await?;
             if let Some(part) = recall.degraded.first() {
                 tracing::warn!(part = part.part, why = part.why, "measured without a part");
@@ -287,10 +325,18 @@ impl Filled {
     }
 
     /// What comes to mind for every question: the text that would be injected.
-    async fn texts(&self, store: &Store, speed: &mut Speed) -> Result<Vec<String>, BenchError> {
+    async fn texts(
+        &self,
+        store: &Store,
+        weights: impl Fn(usize) -> Option<Arc<Weights>>,
+        speed: &mut Speed,
+    ) -> Result<Vec<String>, BenchError> {
         let now = store.now.map_or_else(|| self.clock.now_in(self.zone), |now| self.zone.from_utc_datetime(&now));
         let mut texts = Vec::with_capacity(store.questions.len());
-        for question in &store.questions {
+        for (number, question) in store.questions.iter().enumerate() {
+            if let Some(weights) = weights(number) {
+                self.memory.use_weights(weights);
+            }
             let cue = Cue {
                 trigger: TriggerKind::Chat,
                 message: question.text.clone(),

@@ -73,7 +73,7 @@ pub async fn run(
     store.questions.truncate(QUESTIONS);
     let recall = async |store: &Store, speed: &mut Speed, timed: bool| {
         let filled = Filled::new(store, options, clock, Way::Files).await?;
-        let scored = Scorer::new(store, gold, false).rankings(&filled.rankings(store).await?);
+        let scored = Scorer::new(store, gold, false).rankings(&filled.rankings(store, |_| None).await?);
         if timed {
             filled.time(store, speed).await?;
         }

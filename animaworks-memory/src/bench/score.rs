@@ -98,6 +98,11 @@ impl<'a> Scorer<'a> {
             .unwrap_or_default()
     }
 
+    /// The records that answered it once.
+    pub fn stale(&self, question: &str) -> BTreeSet<usize> {
+        self.key(question).map(|key| self.found(&key.stale)).unwrap_or_default()
+    }
+
     /// Scores rankings, one per question in order; a question without evidence is no question of ranking.
     pub fn rankings(&self, rankings: &[Vec<usize>]) -> Vec<Scored> {
         let mut scored = Vec::new();

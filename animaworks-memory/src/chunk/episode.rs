@@ -85,14 +85,23 @@ fn entry_time(title: &str) -> Option<(u32, u32, &str)> {
     (hour < 24 && minute < 60).then_some((hour, minute, rest))
 }
 
+/// What a turn says, without its mark, its moment and its speaker; other texts are what they are.
+pub(crate) fn said(text: &str) -> &str {
+    let head = turn_head(text.lines().next().unwrap_or_default()).map_or(0, |turn| turn.words);
+    text.get(head..).unwrap_or(text).trim()
+}
+
 /// How a turn begins.
 struct Turn<'a> {
     time: Option<(u32, u32)>,
     speaker: &'a str,
+    /// The byte of the line its words begin at.
+    words: usize,
 }
 
 /// Reads `- [14:06] tanaka: …`, `[14:06] tanaka: …` and `**[14:06] tanaka:** …`.
 fn turn_head(line: &str) -> Option<Turn<'_>> {
+    let whole = line.len();
     let line = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).unwrap_or(line);
     let line = line.trim_start_matches("**");
     let (stamp, rest) = line.strip_prefix('[')?.split_once(']')?;
@@ -101,9 +110,10 @@ fn turn_head(line: &str) -> Option<Turn<'_>> {
         return None;
     }
     let colon = rest.find([':', '：'])?;
+    let words = rest.get(colon..)?.trim_start_matches([':', '：']).trim_start_matches("**").len();
     let speaker = rest.get(..colon)?.trim().trim_end_matches("**").trim();
     let short = (1..=40).contains(&speaker.chars().count());
     let clock = stamp.rsplit([' ', 'T']).next().unwrap_or(stamp);
     let time = entry_time(clock).map(|(hour, minute, _)| (hour, minute));
-    short.then_some(Turn { time, speaker })
+    short.then_some(Turn { time, speaker, words: whole - words })
 }

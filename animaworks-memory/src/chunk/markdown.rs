@@ -79,20 +79,32 @@ pub(crate) fn first_heading(text: &str, body: usize) -> Option<String> {
     })
 }
 
-/// The headings a byte of a text stands under, outermost first.
-pub(crate) fn headings_above(text: &str, at: usize) -> Vec<String> {
-    let mut open: Vec<(usize, &str)> = Vec::new();
-    let mut fence = Fence::default();
-    for line in lines(text, 0).take_while(|line| line.start < at) {
-        if fence.inside(line.text) {
-            continue;
-        }
-        if let Some((level, title)) = heading(line.text) {
-            open.retain(|(above, _)| *above < level);
-            open.push((level, title));
-        }
+/// The headings of a page: where each begins, its level and its words.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Headings(Vec<(usize, usize, String)>);
+
+impl Headings {
+    /// Those of a text, outside code fences.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut fence = Fence::default();
+        let found = lines(text, 0).filter_map(|line| {
+            if fence.inside(line.text) {
+                return None;
+            }
+            heading(line.text).map(|(level, title)| (line.start, level, title.to_owned()))
+        });
+        Self(found.collect())
     }
-    open.into_iter().map(|(_, title)| title.to_owned()).collect()
+
+    /// The headings a byte of the text stands under, outermost first.
+    pub(crate) fn above(&self, at: usize) -> Vec<String> {
+        let mut open: Vec<(usize, &str)> = Vec::new();
+        for (_, level, title) in self.0.iter().take_while(|(start, ..)| *start < at) {
+            open.retain(|(above, _)| above < level);
+            open.push((*level, title));
+        }
+        open.into_iter().map(|(_, title)| title.to_owned()).collect()
+    }
 }
 
 /// What `[[name]]` and `[[name|label]]` point at.

@@ -82,8 +82,33 @@ pub(crate) struct Doc {
     pub(crate) group: u32,
     /// Its length in terms.
     pub(crate) length: u16,
-    /// Whether it is marked as important.
-    pub(crate) important: bool,
+    /// What sort of words it has: [`Traits`].
+    pub(crate) traits: Traits,
+}
+
+/// What sort of words a chunk has, a bit each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Traits(u8);
+
+impl Traits {
+    /// Marked by its writer as important.
+    pub(crate) const IMPORTANT: Self = Self(1);
+    /// It asks something.
+    pub(crate) const ASKS: Self = Self(2);
+    /// It has a number.
+    pub(crate) const NUMBER: Self = Self(4);
+    /// It names a day, or says how long ago.
+    pub(crate) const DATED: Self = Self(8);
+
+    /// Adds a trait where it holds.
+    pub(crate) fn with(self, one: Self, holds: bool) -> Self {
+        if holds { Self(self.0 | one.0) } else { self }
+    }
+
+    /// Whether it has a trait.
+    pub(crate) fn has(self, one: Self) -> bool {
+        self.0 & one.0 != 0
+    }
 }
 
 /// The length of a packed [`Doc`].
@@ -110,7 +135,7 @@ impl Doc {
         out.extend_from_slice(&self.hash.to_le_bytes());
         out.extend_from_slice(&self.at.to_le_bytes());
         out.extend_from_slice(&u32::from(self.length).to_le_bytes());
-        out.push(u8::from(self.important));
+        out.push(self.traits.0);
         out
     }
 
@@ -132,7 +157,7 @@ impl Doc {
             hash: long(36)?,
             at: long(44)? as i64,
             length: u16::try_from(word(13)?).unwrap_or(u16::MAX),
-            important: *row.get(56)? != 0,
+            traits: Traits(*row.get(56)?),
         })
     }
 }
@@ -399,7 +424,7 @@ mod tests {
             origin: 10,
             group: 11,
             length: 12,
-            important: true,
+            traits: Traits::IMPORTANT.with(Traits::DATED, true),
         };
         assert_eq!(Doc::unpack(7, &doc.pack()), Some(doc));
         assert_eq!(Doc::unpack(7, b"short"), None);

@@ -1,6 +1,6 @@
 //! What a changed file means for the index: which chunks stay, which are new. Reads files, touches no database.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io::Read, path::Path};
 
 use animaworks_core::{AnimaDir, Origin, fs::FileError};
 use chrono::{DateTime, Utc};
@@ -8,14 +8,15 @@ use chrono_tz::Tz;
 use sha2::{Digest, Sha256};
 
 use super::{
-    directory::{ChunkId, Directory, Doc, Source},
+    directory::{ChunkId, Directory, Doc, Source, Traits},
     sources::Found,
 };
 use crate::{
     chunk::{self, Chunk, Page, Setting, has_extension, turn},
     text::{
-        dates::{Mention, day_term, mentions, month_term},
+        dates::{Mention, day_term, is_dated, mentions, month_term},
         normalize::fold,
+        subject::{asks, has_number},
         terms::TermCounts,
     },
 };
@@ -99,7 +100,11 @@ pub(crate) fn look(
     found: &Found,
     now_ns: i64,
 ) -> Result<Look, FileError> {
-    let bytes = fs_err::read(&found.file).map_err(|error| FileError::io("read", &found.file, error))?;
+    let bytes = if found.kind.is_record(&found.path) {
+        fs_err::read(&found.file).map_err(|error| FileError::io("read", &found.file, error))?
+    } else {
+        page_bytes(&found.file)?
+    };
     let hash = hex(&Sha256::digest(&bytes), 16);
     let setting = reading.setting(found);
     if let Some(known) = known
@@ -145,7 +150,7 @@ pub(crate) fn look(
         path: found.path.clone(),
         kind: found.kind,
         mtime_ns: found.mtime_ns,
-        size: bytes.len() as u64,
+        size: if record { bytes.len() as u64 } else { found.size },
         checked_ns: now_ns,
         hash,
         tail: tail_of(&bytes, bytes.len()),
@@ -156,6 +161,25 @@ pub(crate) fn look(
         docs: Vec::new(),
     };
     Ok(Look::Changed(Box::new(Update { source, docs, appended })))
+}
+
+/// So much of a page is searched: nobody writes more, and a file that is more was put there by mistake.
+pub(crate) const MAX_PAGE: u64 = 4 << 20;
+
+/// The bytes of a page, of a very long one the lines of its beginning; the same rule as when it is read for a hit.
+///
+/// # Errors
+///
+/// [`FileError::Io`] names the file.
+pub(crate) fn page_bytes(file: &Path) -> Result<Vec<u8>, FileError> {
+    let failed = |error| FileError::io("read", file, error);
+    let mut bytes = Vec::new();
+    fs_err::File::open(file).map_err(failed)?.take(MAX_PAGE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_PAGE {
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+        bytes.truncate(end);
+    }
+    Ok(bytes)
 }
 
 /// The text of a file whatever an editor did to it; the same rule as when it is read for a hit.
@@ -208,9 +232,20 @@ fn plan(chunk: &Chunk, zone: Tz) -> Planned {
         origin: 0,
         group: chunk.group,
         length: 0,
-        important: chunk.important,
+        traits: traits(chunk, zone),
     };
     Planned { doc, kept: None, terms: None, speaker: chunk.speaker.clone(), origin: chunk.origin.clone() }
+}
+
+/// What sort of words a chunk has.
+fn traits(chunk: &Chunk, zone: Tz) -> Traits {
+    let said = chunk.said();
+    let day = chunk.at.map(|at| at.with_timezone(&zone).date_naive());
+    Traits::default()
+        .with(Traits::IMPORTANT, chunk.important)
+        .with(Traits::ASKS, asks(said))
+        .with(Traits::NUMBER, has_number(said))
+        .with(Traits::DATED, is_dated(said) || !mentions(said, day).is_empty())
 }
 
 /// A hash of everything a chunk is found by. Where it stands is not part of it.
@@ -243,12 +278,10 @@ pub(crate) fn is_same_words(text: &str, hash: u32) -> bool {
 /// Everything a chunk can be found by.
 fn terms_of(chunk: &Chunk, zone: Tz) -> TermCounts {
     let mut counts = TermCounts::default();
-    counts.add(&chunk.text);
+    counts.add(chunk.said());
     let mut context = TermCounts::default();
     context.add(&chunk.context);
-    if let Some(speaker) = &chunk.speaker
-        && !chunk.text.contains(speaker.as_str())
-    {
+    if let Some(speaker) = &chunk.speaker {
         context.add(speaker);
     }
     // a heading is part of what is found, but a long one does not make every section longer
@@ -261,7 +294,7 @@ fn terms_of(chunk: &Chunk, zone: Tz) -> TermCounts {
         counts.add_date(&day_term(day));
         counts.add_date(&month_term(day));
     }
-    for mention in mentions(&chunk.text, day) {
+    for mention in mentions(chunk.said(), day) {
         counts.add_date(&mention.term());
         if let Mention::Day(day) = mention {
             counts.add_date(&month_term(day));

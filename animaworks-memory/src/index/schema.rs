@@ -16,7 +16,7 @@ use animaworks_core::{MemoryError, fs};
 use super::failed;
 
 /// The version of everything in the file, terms and chunk borders included.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;

@@ -30,23 +30,50 @@ pub(crate) struct Lexical {
     // in fixed point: a sum that does not depend on the order chunks were numbered in
     sum: u128,
     squares: u128,
-    /// The information of each term, and of the whole question.
+    /// The best score there is.
+    pub(crate) top: f32,
+    /// The score of a chunk that has every term very often.
+    pub(crate) most: f32,
+    /// The information of each term, and of all that are no names of speakers.
     idf: Vec<f32>,
+    content_idf: f32,
     wanted: f32,
-    lists: Vec<Vec<ChunkId>>,
+    /// The terms of each chunk by block, a bit each.
+    masks: BTreeMap<i64, Vec<u128>>,
+    /// Terms that occur at all, a bit each.
+    occurring: u128,
+    /// Terms that say something, a bit each; of them, those that are no names of speakers, and how each looks as written.
+    telling: u128,
+    content: u128,
+    exact: Vec<(u32, u32)>,
 }
 
 impl Lexical {
-    /// Scores every chunk of some kinds.
-    pub(crate) fn score(directory: &Directory, terms: &[QueryTerm], rows: &PostingRows, kinds: &[Kind]) -> Self {
+    /// Scores every chunk of some kinds. Terms marked in `names` name a speaker: who speaks is no word of what is said.
+    pub(crate) fn score(
+        directory: &Directory,
+        terms: &[QueryTerm],
+        names: u128,
+        rows: &PostingRows,
+        kinds: &[Kind],
+    ) -> Self {
         let extent = directory.extent(kinds);
         let mut lexical = Self { asked: extent.live, ..Self::default() };
         let average = (extent.length as f32 / extent.live.max(1) as f32).max(1.0);
         let mut order: Vec<usize> = (0..rows.rows.len()).collect();
         order.sort_by_key(|at| rows.rows.get(*at).map(|(term, block, _)| (*term, *block)));
         let mut at = 0;
-        lexical.lists = vec![Vec::new(); terms.len()];
         lexical.idf = vec![0.0; terms.len()];
+        for (number, term) in (0_u32..).zip(terms) {
+            if is_telling(term.kind) {
+                lexical.telling |= bit(number);
+                let written = terms.get(number as usize + 1).filter(|next| next.kind == TermKind::Surface);
+                lexical.exact.push((number, if written.is_some() { number + 1 } else { number }));
+            }
+        }
+        // a question of nothing but a name is about the name
+        let names = if lexical.telling & !names == 0 { 0 } else { names };
+        lexical.content = lexical.telling & !names;
         let mut matches: Vec<(ChunkId, u32, u16)> = Vec::new();
         for (number, term) in terms.iter().enumerate() {
             matches.clear();
@@ -70,7 +97,18 @@ impl Lexical {
             if let Some(place) = lexical.idf.get_mut(number) {
                 *place = idf;
             }
-            for &(id, frequency, length) in &matches {
+            let own = u32::try_from(number).map_or(0, bit);
+            let scored = own & names == 0;
+            if !matches.is_empty() {
+                lexical.occurring |= own;
+            }
+            for (id, ..) in &matches {
+                let block = lexical.masks.entry(id.block()).or_insert_with(|| vec![0; BLOCK]);
+                if let Some(mask) = block.get_mut(id.local()) {
+                    *mask |= own;
+                }
+            }
+            for &(id, frequency, length) in matches.iter().filter(|_| scored) {
                 let frequency = frequency as f32;
                 let norm = K1 * (1.0 - B + B * f32::from(length) / average);
                 let gain = term.weight * idf * frequency * (K1 + 1.0) / (frequency + norm);
@@ -79,19 +117,72 @@ impl Lexical {
                     *score += gain;
                 }
             }
+            if scored {
+                lexical.most += term.weight * idf * (K1 + 1.0);
+            }
             if is_telling(term.kind) {
                 lexical.wanted += idf;
-                if let Some(list) = lexical.lists.get_mut(number) {
-                    list.extend(matches.iter().map(|(id, ..)| *id));
-                }
+            }
+            if own & lexical.content != 0 {
+                lexical.content_idf += idf;
             }
         }
         for score in lexical.blocks.values().flatten().filter(|score| **score > 0.0) {
             let fixed = (score * UNIT) as u128;
             lexical.sum += fixed;
             lexical.squares += fixed * fixed;
+            lexical.top = lexical.top.max(*score);
         }
         lexical
+    }
+
+    /// The terms a chunk has, a bit each.
+    pub(crate) fn mask(&self, id: ChunkId) -> u128 {
+        self.masks.get(&id.block()).and_then(|block| block.get(id.local())).copied().unwrap_or(0)
+    }
+
+    /// Whether any chunk has a term.
+    pub(crate) fn occurs(&self, term: u32) -> bool {
+        self.occurring & bit(term) != 0
+    }
+
+    /// The chunks that have every term of a mask; none when they are very many.
+    pub(crate) fn having(&self, mask: u128, at_most: usize) -> Vec<ChunkId> {
+        let mut having = Vec::new();
+        for (block, masks) in &self.masks {
+            for (local, _) in masks.iter().enumerate().filter(|(_, of)| **of & mask == mask) {
+                if having.len() >= at_most {
+                    return Vec::new();
+                }
+                having.push(ChunkId::at(*block, local));
+            }
+        }
+        having
+    }
+
+    /// How much of what was asked is in a mask of terms, names of speakers aside: 0 to 1, by the information of the terms.
+    pub(crate) fn content_in(&self, mask: u128) -> f32 {
+        self.share(mask & self.content)
+    }
+
+    /// The same, counting only words as they were written.
+    pub(crate) fn exactly_in(&self, mask: u128) -> f32 {
+        let written = self.exact.iter().filter(|(_, written)| mask & bit(*written) != 0);
+        let has = written.fold(0, |has, (number, _)| has | bit(*number));
+        self.share(has & self.content)
+    }
+
+    fn share(&self, part: u128) -> f32 {
+        if self.content_idf > 0.0 { self.information(part) / self.content_idf } else { 0.0 }
+    }
+
+    fn information(&self, mut mask: u128) -> f32 {
+        let mut sum = 0.0;
+        while mask != 0 {
+            sum += self.idf.get(mask.trailing_zeros() as usize).copied().unwrap_or_default();
+            mask &= mask - 1;
+        }
+        sum
     }
 
     /// The score of a chunk; 0 when it shares nothing with the question.
@@ -137,23 +228,18 @@ impl Lexical {
 
     /// How much of what was asked a chunk speaks of: 0 to 1, by the information of the terms.
     pub(crate) fn coverage(&self, id: ChunkId) -> f32 {
-        if self.wanted <= 0.0 {
-            return 0.0;
-        }
-        let covered: f32 = self
-            .lists
-            .iter()
-            .zip(&self.idf)
-            .filter(|(list, _)| list.binary_search(&id).is_ok())
-            .map(|(_, idf)| *idf)
-            .sum();
-        covered / self.wanted
+        if self.wanted <= 0.0 { 0.0 } else { self.information(self.mask(id) & self.telling) / self.wanted }
     }
 
     /// How many telling terms the question has.
     pub(crate) fn telling(terms: &[QueryTerm]) -> usize {
         terms.iter().filter(|term| is_telling(term.kind)).count()
     }
+}
+
+/// The bit of a term; a question has no more terms than bits.
+pub(crate) fn bit(number: u32) -> u128 {
+    1_u128.checked_shl(number).unwrap_or(0)
 }
 
 fn is_telling(kind: TermKind) -> bool {

@@ -24,6 +24,8 @@ const POOL: usize = 40;
 const LEAST_COVERAGE: f32 = 0.12;
 /// When even the best place speaks of less than this, nothing is known about it.
 const LEAST_BEST: f32 = 0.25;
+/// What is asked about somebody unknown comes to mind all the same when a place speaks of this much of it.
+const KNOWS: f32 = 0.6;
 /// Or when it is this many standard deviations nearer in meaning than is usual.
 const LEAST_MEANING: f32 = 2.5;
 /// A place is shown whole when it is at most this long; else its decisive lines.
@@ -43,11 +45,19 @@ pub(crate) async fn sections(inner: &Arc<Inner>, cue: &Cue, room: &Room) -> Resu
         let query = Query { today: Some(cue.now.date_naive()), ..Query::new(text) };
         let (answers, degraded) = inner.ask(&query, POOL, cue.within.mul_f32(0.5)).await?;
         troubles.extend(degraded);
-        if !answers.iter().any(|answer| answer.coverage >= LEAST_BEST || meant(answer) >= LEAST_MEANING) {
+        // about a stranger nothing is known, however much it resembles what is known of others
+        if answers.first().is_some_and(|best| best.of_stranger) && !answers.iter().any(|one| one.coverage >= KNOWS) {
             continue;
         }
-        let says =
-            |answer: &Answer| answer.coverage >= LEAST_COVERAGE || answer.indirect || meant(answer) >= LEAST_MEANING;
+        if !answers
+            .iter()
+            .any(|answer| answer.coverage >= LEAST_BEST || answer.meant >= LEAST_MEANING || answer.names_it)
+        {
+            continue;
+        }
+        let says = |answer: &Answer| {
+            answer.coverage >= LEAST_COVERAGE || answer.indirect || answer.meant >= LEAST_MEANING || answer.names_it
+        };
         for mut answer in answers.into_iter().filter(says) {
             answer.hit.score = Score(answer.hit.score.0 * share);
             let key = (answer.hit.path.to_string(), answer.hit.line);
@@ -93,11 +103,6 @@ async fn questions(inner: &Arc<Inner>, cue: &Cue) -> Result<(String, String), Me
         Ok((state, before))
     })
     .await
-}
-
-/// How near in meaning an answer is.
-fn meant(answer: &Answer) -> f32 {
-    answer.hit.parts.get("meaning").copied().unwrap_or_default()
 }
 
 fn belongs(kind: &str) -> bool {
@@ -182,7 +187,14 @@ fn entry(cue: &Cue, hit: &Hit, terms: &[QueryTerm], lived: bool) -> String {
     let heading =
         hit.headings.iter().filter(|heading| !text.contains(heading.as_str())).cloned().collect::<Vec<_>>().join(" > ");
     let about = if heading.is_empty() { String::new() } else { format!("{heading}: ") };
-    t!(cue.locale, "memory.priming.place", about = about, text = text.trim(), path = hit.path, line = hit.line)
+    t!(
+        cue.locale,
+        "memory.priming.place",
+        about = about,
+        text = text.trim().trim_start_matches("- ").trim_start_matches("* "),
+        path = hit.path,
+        line = hit.line
+    )
 }
 
 /// The lines of a place that say most of what was asked, in their order.

@@ -82,6 +82,16 @@ impl Inner {
         self.directory.read().unwrap_or_else(PoisonError::into_inner).extent(&crate::chunk::Kind::ALL).live
     }
 
+    /// Pages of which only the beginning is searched, with their sizes.
+    pub(super) fn cut_pages(&self) -> Vec<(String, u64)> {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let cut = directory
+            .files()
+            .filter(|(_, source)| source.size > plan::MAX_PAGE && !source.kind.is_record(&source.path))
+            .map(|(_, source)| (source.path.clone(), source.size));
+        cut.collect()
+    }
+
     /// Follows what another process wrote.
     pub(super) async fn reload(&self, database: &Database) -> Result<(), MemoryError> {
         let mut writer = database.writer.lock().await;

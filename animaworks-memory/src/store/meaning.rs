@@ -15,6 +15,7 @@ use crate::{
     fuse::{Dense, POOL},
     index::{directory::ChunkId, failed, schema::Database},
     retrieve::{Asked, Files},
+    text::subject,
     vector::{EmbeddedIndex, Position, Precision, RowSet, VectorChange, VectorIndex, VectorRow},
 };
 
@@ -25,7 +26,7 @@ const CACHED: usize = 256;
 /// Chunks whose likeness to a question says what is usual for it.
 const SAMPLE: usize = 128;
 /// A list is as long as this, so that a candidate of the words usually has its likeness too.
-const NEAREST: usize = 2 * POOL;
+const NEAREST: usize = 10 * POOL;
 
 /// The model, the vectors, and what is known of both.
 #[derive(Debug)]
@@ -230,11 +231,18 @@ impl Inner {
         let count = usual.len().max(1) as f32;
         let mean = usual.iter().sum::<f32>() / count;
         let variance = usual.iter().map(|cosine| (cosine - mean) * (cosine - mean)).sum::<f32>() / count;
-        let mut dense = Dense { cosine: HashMap::new(), mean, deviation: variance.sqrt(), order: Vec::new() };
+        let mut dense = Dense { cosine: HashMap::new(), mean, deviation: variance.sqrt(), ..Dense::default() };
         for hit in nearest {
             let id = ChunkId(hit.id as i64);
             dense.cosine.insert(id, hit.cosine);
             dense.order.push(id);
+        }
+        if !subject::names(&asked.text).is_empty() {
+            let first: Vec<ChunkId> = dense.order.iter().take(POOL).copied().collect();
+            let ids = first.iter().map(|id| id.0 as u64).collect();
+            let vectors = index.vectors(ids).await.map_err(|error| index_error("read vectors", error))?;
+            let known = first.into_iter().zip(vectors).filter_map(|(id, vector)| Some((id, Arc::from(vector?))));
+            dense.vectors = known.collect();
         }
         Ok(Some(dense))
     }

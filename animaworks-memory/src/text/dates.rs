@@ -238,6 +238,43 @@ fn relative(text: &str, today: NaiveDate, found: &mut Vec<Mention>) {
     }
 }
 
+/// Words that say when, without being a day one could look up.
+const WHEN: &[&str] = &[
+    " ago",
+    "weekend",
+    "recently",
+    "last year",
+    "next year",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "last summer",
+    "last winter",
+    "last spring",
+    "last fall",
+    "先日",
+    "最近",
+    "去年",
+    "昨年",
+    "来年",
+    "前に",
+    "曜日",
+    "週末",
+    "今週",
+    "今月",
+    "今年",
+];
+
+/// Whether a text says when something was or will be.
+pub(crate) fn is_dated(text: &str) -> bool {
+    let folded = fold(text);
+    WHEN.iter().any(|word| folded.contains(word))
+}
+
 fn shifted(day: NaiveDate, days: i64) -> Option<NaiveDate> {
     if days < 0 {
         day.checked_sub_days(Days::new(days.unsigned_abs()))

@@ -63,6 +63,11 @@ const STOP: &[&str] = &[
     "whose", "why", "will", "with", "would", "you", "your",
 ];
 
+/// Whether a folded word carries no meaning in a search.
+pub(crate) fn is_stop(word: &str) -> bool {
+    STOP.contains(&word)
+}
+
 thread_local! {
     static ENGLISH: Stemmer = Stemmer::create(Algorithm::English);
     static SCRATCH: RefCell<String> = const { RefCell::new(String::new()) };
@@ -168,7 +173,7 @@ fn word_terms(word: &str, alone: bool, emit: &mut dyn FnMut(&str, TermKind)) {
     // it's, they're: the part before the apostrophe is the word
     let word = word.split(['\'', '’']).next().unwrap_or_default();
     let length = word.chars().count();
-    if length == 0 || length > MAX_WORD || STOP.contains(&word) {
+    if length == 0 || length > MAX_WORD || is_stop(word) {
         return;
     }
     if length == 1 && !alone && word.chars().all(|c| c.is_ascii_lowercase()) {

@@ -17,6 +17,18 @@ choices! {
     }
 }
 
+choices! {
+    /// How lists of answers are put together.
+    FusionMode {
+        /// Many small signs are added, each with a weight learned from open data.
+        Learned = "learned",
+        /// Standardised scores are added.
+        Score = "score",
+        /// Reciprocal ranks are added.
+        Rrf = "rrf",
+    }
+}
+
 sections! {
     /// `priming`: what comes to mind before an answer. Budgets are tokens.
     PrimingSettings {
@@ -40,6 +52,8 @@ sections! {
     RagSettings {
         /// Whether there is an index.
         enabled: bool = true;
+        /// How what words and meaning find is put together.
+        fusion: FusionMode = FusionMode::Learned;
         /// The model of the vectors.
         embedding_model: String = "intfloat/multilingual-e5-small".into();
         /// Whether a graphics card may be used.
