@@ -261,7 +261,8 @@ pub(crate) fn pack(text: &str, section: &[Line<'_>], group: u32, context: &str, 
     let mut size = 0_usize;
     for (at, line) in section.iter().enumerate() {
         let length = line.text.chars().count() + 1;
-        if let Some((first, last)) = open
+        // what is left behind a cut may still be too much with this line
+        while let Some((first, last)) = open
             && size + length > MAX_CHARS
         {
             // back to the last blank line, unless that would leave a crumb
