@@ -12,6 +12,7 @@ mod architecture;
 mod engines;
 mod engines_cli;
 mod first_conversation;
+mod index_kill;
 mod kill;
 mod outside;
 mod pack;
