@@ -129,15 +129,14 @@ pub(super) fn count(value: &Value, key: &str) -> u64 {
 pub(super) fn classify(engine: &str, said: &str) -> Option<ExecError> {
     let low = said.to_lowercase();
     let any = |words: &[&str]| words.iter().any(|word| low.contains(word));
+    let status = |codes: &[&str]| codes.iter().any(|code| stands_alone(&low, code));
     let engine = engine.to_owned();
     let detail: String = said.chars().take(500).collect();
-    Some(if any(&["quota", "usage limit", "billing", "credit balance", "402 "]) && !any(&["429"]) {
+    Some(if (any(&["quota", "usage limit", "billing", "credit balance"]) || status(&["402"])) && !status(&["429"]) {
         ExecError::Quota { engine, detail }
-    } else if any(&["429", "too many requests", "rate limit", "overloaded", "529"]) {
+    } else if any(&["too many requests", "rate limit", "overloaded"]) || status(&["429", "529"]) {
         ExecError::Busy { engine, detail, retry_after: None }
     } else if any(&[
-        "401",
-        "403",
         "unauthorized",
         "not logged in",
         "/login",
@@ -146,22 +145,27 @@ pub(super) fn classify(engine: &str, said: &str) -> Option<ExecError> {
         "invalid api key",
         "auth method",
         "api key not valid",
-    ]) {
+    ]) || status(&["401", "403"])
+    {
         ExecError::Auth { engine, detail }
     } else if any(&["prompt is too long", "context window", "context_length", "maximum context"]) {
         ExecError::ContextOverflow { engine, detail }
-    } else if any(&[
-        "econnrefused",
-        "connection refused",
-        "stream disconnected",
-        "fetch failed",
-        "500 ",
-        "502 ",
-        "503 ",
-    ]) {
+    } else if any(&["econnrefused", "connection refused", "stream disconnected", "fetch failed"])
+        || status(&["500", "502", "503"])
+    {
         ExecError::Unreachable { engine, detail }
     } else {
         return None;
+    })
+}
+
+/// Whether a status stands in a text as a number of its own, and not as a part of an id.
+fn stands_alone(text: &str, code: &str) -> bool {
+    let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '-');
+    text.match_indices(code).any(|(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text.get(at + code.len()..).and_then(|after| after.chars().next());
+        !joins(before) && !joins(after)
     })
 }
 
@@ -172,4 +176,22 @@ pub(super) fn failure(engine: &str, said: &str) -> ExecError {
         status: 0,
         detail: said.chars().take(500).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_counts_where_it_stands_alone() {
+        let kind = |said: &str| classify("claude", said).map(|error| animaworks_core::Fault::kind(&error).as_str());
+        assert_eq!(kind("No conversation found with session ID: 25c82156-2bad-4403-88f1-5ebca0a57429"), None);
+        assert_eq!(kind("turn 4291 of thread-401-b ended"), None);
+        assert_eq!(kind("API Error: 401 {\"type\":\"error\"}"), Some("auth"));
+        assert_eq!(kind("unexpected status 403: forbidden"), Some("auth"));
+        assert_eq!(kind("exceeded retry limit, last status: 429"), Some("rate_limited"));
+        assert_eq!(kind("(529) the service is overloaded"), Some("rate_limited"));
+        assert_eq!(kind("HTTP 402 Payment Required"), Some("quota"));
+        assert_eq!(kind("server said 503."), Some("unavailable"));
+    }
 }
