@@ -17,12 +17,10 @@ mod voice;
 use std::sync::Arc;
 
 use animaworks_core::{
-    Capabilities, Checkpoint, Clock, Directive, ExecError, ExecutionMode, Executor, IdSource, Locale, ResultExt,
-    StopReason, TurnEvent, TurnHost, TurnRequest, seams::HttpTransport, t,
+    Capabilities, Checkpoint, Clock, Directive, ExecError, ExecutionMode, Executor, IdSource, Locale, StopReason,
+    TurnEvent, TurnHost, TurnRequest, seams::HttpTransport, t,
 };
-use async_stream::stream;
-use futures_util::{StreamExt, stream::BoxStream};
-use tokio::sync::mpsc;
+use futures_util::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
 pub use self::text::ApiText;
@@ -34,13 +32,12 @@ use self::{
     history::History,
 };
 use crate::{
+    live::{Out, live},
     provider::{Endpoint, Learned},
     retry::RetryPolicy,
     wire::Finish,
 };
 
-/// Events between the work and its reader; a few lines of text ahead.
-const EVENT_BUFFER: usize = 64;
 /// How often a silent model is asked again.
 const MAX_NUDGES: u32 = 2;
 /// How often a model that wants to stop is sent back.
@@ -108,47 +105,16 @@ impl Executor for Autonomous {
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<TurnEvent, ExecError>> {
         let (endpoint, line, missing) = (self.endpoint.clone(), self.line.clone(), self.stands_in_for);
-        stream! {
-            let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
-            let limit = request.limits.total;
-            let mut total = line.clock.sleep(limit);
-            let engine = endpoint.provider.name.to_owned();
-            // CANCEL: everything a turn waits for is inside `work`, so that leaving this loop ends all of it
-            let mut work = Box::pin(Turn::new(endpoint, line, request, host, Out(sender)).live(missing));
-            let end = loop {
-                let next = tokio::select! {
-                    biased;
-                    () = cancel.cancelled() => Err(Err(ExecError::Cancelled)),
-                    Some(event) = events.recv() => Ok(event),
-                    end = &mut work => Err(end),
-                    () = &mut total => Err(Err(ExecError::Timeout {
-                        engine: engine.clone(),
-                        waiting_for: "the whole turn",
-                        after: limit,
-                    })),
-                };
-                match next {
-                    Ok(event) => yield Ok(event),
-                    Err(end) => break end,
-                }
-            };
-            drop(work);
-            while let Ok(event) = events.try_recv() {
-                yield Ok(event);
+        live(move |out| async move {
+            let (limit, engine) = (request.limits.total, endpoint.provider.name.to_owned());
+            let total = line.clock.sleep(limit);
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(ExecError::Cancelled),
+                end = Turn::new(endpoint, line, request, host, out).live(missing) => end,
+                () = total => Err(ExecError::Timeout { engine, waiting_for: "the whole turn", after: limit }),
             }
-            yield end.map(TurnEvent::Completed);
-        }
-        .boxed()
-    }
-}
-
-/// Where a turn's events go.
-#[derive(Debug, Clone)]
-struct Out(mpsc::Sender<TurnEvent>);
-
-impl Out {
-    async fn send(&self, event: TurnEvent) {
-        self.0.send(event).await.ignore("nobody reads a turn that is being dropped");
+        })
     }
 }
 

@@ -26,7 +26,7 @@ use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, t
 
 use animaworks_core::{
     Capabilities, Checkpoint, Clock, Directive, ExecError, ExecutionMode, Executor, Fault, Locale, Prompt,
-    PromptMessage, ResultExt, StopReason, ToolBridge, TurnEvent, TurnHost, TurnRequest,
+    PromptMessage, StopReason, ToolBridge, TurnEvent, TurnHost, TurnRequest,
     config::ModelCredential,
     error::{ErrorKind, chain},
     executor::Bridge,
@@ -35,9 +35,7 @@ use animaworks_core::{
     seams::{Sandbox, SandboxPolicy},
     t,
 };
-use async_stream::stream;
-use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
-use tokio::sync::mpsc;
+use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -45,9 +43,8 @@ use self::{
     ndjson::{Line, Program},
     said::{Order, Said, Speech},
 };
+use crate::live::{Out, live};
 
-/// Events between the work and its reader.
-const EVENT_BUFFER: usize = 64;
 /// How long a resumed program may take to say its first word.
 const RESUME_GUARD: Duration = Duration::from_secs(15);
 
@@ -113,43 +110,6 @@ impl Surroundings {
 /// The same words for everything that goes wrong before a program runs.
 fn unprepared(engine: &'static str) -> impl Fn(FileError) -> ExecError {
     move |error| ExecError::Unreachable { engine: engine.to_owned(), detail: chain(&error) }
-}
-
-/// A turn as a stream: `work` lives it and sends what happens; leaving the stream ends it.
-fn live<W>(work: impl FnOnce(Out) -> W + Send + 'static) -> BoxStream<'static, Result<TurnEvent, ExecError>>
-where
-    W: Future<Output = Result<StopReason, ExecError>> + Send + 'static,
-{
-    stream! {
-        let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
-        // CANCEL: the program is inside `work`, so that leaving this stream ends it
-        let mut work = Box::pin(work(Out(sender)));
-        let end = loop {
-            tokio::select! {
-                biased;
-                Some(event) = events.recv() => yield Ok(event),
-                end = &mut work => break end,
-            }
-        };
-        drop(work);
-        while let Ok(event) = events.try_recv() {
-            yield Ok(event);
-        }
-        yield end.map(TurnEvent::Completed);
-    }
-    .boxed()
-}
-
-/// Where a turn's events go.
-#[derive(Debug, Clone)]
-struct Out(mpsc::Sender<TurnEvent>);
-
-impl Out {
-    async fn send(&self, events: Vec<TurnEvent>) {
-        for event in events {
-            self.0.send(event).await.ignore("nobody reads a turn that is being dropped");
-        }
-    }
 }
 
 /// What a wait for a program came to.
@@ -265,7 +225,7 @@ async fn listen(
                             TurnEvent::ToolOutput(id, _) => Some(id.clone()),
                             _ => None,
                         };
-                        out.send(order.pass(event)).await;
+                        out.send_all(order.pass(event)).await;
                         if let Some(id) = answered
                             && host.checkpoint(Checkpoint::AfterTool(id)).await == Directive::EndForChain
                         {
@@ -283,7 +243,7 @@ async fn listen(
     program.stop().await;
     let moved = order.moved;
     if end.is_ok() || moved {
-        out.send(order.close()).await;
+        out.send_all(order.close()).await;
     }
     (end, moved)
 }

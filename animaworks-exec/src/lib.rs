@@ -17,6 +17,7 @@ pub mod autonomous;
 pub mod basic;
 pub mod child;
 pub mod fallback;
+mod live;
 pub mod local;
 pub mod provider;
 pub mod resolve;

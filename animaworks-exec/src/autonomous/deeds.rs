@@ -9,7 +9,8 @@ use animaworks_core::{
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
-use super::{Out, arguments};
+use super::arguments;
+use crate::live::Out;
 use crate::wire::WireCall;
 
 /// How many calls run at a time.

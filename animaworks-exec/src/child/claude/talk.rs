@@ -52,7 +52,7 @@ pub(super) async fn talk(
     talk.program.stop().await;
     let moved = talk.order.moved;
     if end.is_ok() || moved {
-        out.send(talk.order.close()).await;
+        out.send_all(talk.order.close()).await;
     }
     (end, moved)
 }
@@ -129,7 +129,7 @@ impl Talk<'_> {
                     TurnEvent::ToolOutput(id, _) => self.chain_after.as_deref() == Some(id.as_str()),
                     _ => false,
                 };
-                self.out.send(self.order.pass(event)).await;
+                self.out.send_all(self.order.pass(event)).await;
                 if over {
                     return Ok(Some(Ok(StopReason::Chain)));
                 }
@@ -248,7 +248,7 @@ impl Talk<'_> {
                     self.hearing.hear(&line, &mut said);
                     for said in said {
                         match said {
-                            Said::Event(event) => self.out.send(self.order.pass(event)).await,
+                            Said::Event(event) => self.out.send_all(self.order.pass(event)).await,
                             Said::End(_) => return,
                         }
                     }
