@@ -36,6 +36,14 @@ pub(crate) enum CliError {
         /// What to do next.
         hint: Option<String>,
     },
+    /// An error about another data directory than the one the command was given: what it tells people to type
+    /// names that one.
+    Over {
+        /// `--data-dir DIR `.
+        flag: String,
+        /// The error itself.
+        error: Box<CliError>,
+    },
     /// Writing to the terminal failed; nobody is left to tell.
     Output(std::io::Error),
 }
@@ -60,6 +68,7 @@ impl CliError {
     /// Prints it on standard error and gives the exit code.
     pub(crate) fn report(self, voice: &Voice) -> ExitCode {
         let (kind, code, message, hint) = match self {
+            Self::Over { flag, error } => return error.report(&Voice { flag, ..voice.clone() }),
             // a reader that has seen enough is not an error (STYLE E7)
             Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Self::Output(error) => (ErrorKind::Internal, "output".to_owned(), error.to_string(), None),

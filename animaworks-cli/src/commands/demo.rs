@@ -38,6 +38,10 @@ pub(super) fn run(cx: &Cx, args: Demo) -> CliResult {
     } else {
         cx.over(demo::default_dir(&cx.env).root().to_owned())
     };
+    converse(cx, &args).map_err(|error| CliError::Over { flag: cx.flag.clone(), error: Box::new(error) })
+}
+
+fn converse(cx: &Cx, args: &Demo) -> CliResult {
     may_be_used(cx, args.reset)?;
     if args.reset && demo::is_demo(&cx.data) {
         let root = cx.data.root();
@@ -46,7 +50,7 @@ pub(super) fn run(cx: &Cx, args: Demo) -> CliResult {
     let fresh = !cx.data.config().is_file();
     let locale = cx.locale;
     block_on(async {
-        let engine = engine(cx, &args)?;
+        let engine = engine(cx, args)?;
         if fresh {
             demo::build(&cx.data, locale, cx.now()?, &engine.model)?;
         }

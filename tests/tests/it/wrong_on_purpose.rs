@@ -165,3 +165,14 @@ fn enter(program: &Program, script: &str, mount: &Path) -> Command {
         .stderr(std::process::Stdio::piped());
     command
 }
+
+#[test]
+fn what_the_demo_tells_people_to_type_names_its_own_directory() {
+    let program = Program::new();
+    let missing = program.run(["demo", "--engine", "local/nothing", "--once", "hello"]);
+    assert_eq!(missing.code, 5, "{missing:?}");
+    let command = missing.err.rsplit("animaworks --data-dir ").next().unwrap().lines().next().unwrap();
+    let args: Vec<&str> = std::iter::once("--data-dir").chain(command.split_whitespace()).collect();
+    program.ok(args);
+    assert!(!program.ok(["demo", "--once", "hello"]).is_empty());
+}
