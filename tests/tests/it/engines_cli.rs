@@ -62,6 +62,26 @@ fn lantern() -> Value {
     json!({"path": "knowledge/lantern.md", "content": "# Lantern\n\nThe lantern stands in the hall.\n"})
 }
 
+/// The conversation that every program has: it writes a note with our tools and looks it up; every command is a process
+/// of its own, so the question that follows comes after a restart. Gives all requests; the first `told` of them belong to
+/// what it was told.
+fn writes_looks_up_and_is_asked(program: &Program, server: &LlmServer, told: usize) -> Vec<String> {
+    let said = program.ok(["chat", "sakura", "--from", "tanaka", "The lantern stands in the hall."]);
+    assert!(said.contains("The lantern is noted"), "{said}");
+    assert!(memory(program, "knowledge/lantern.md").contains("The lantern stands in the hall."));
+    let asked = texts(server);
+    assert_eq!(asked.len(), told, "{asked:#?}");
+    assert!(asked[0].contains("search_memory") && asked[0].contains("You are sakura"), "{}", asked[0]);
+    assert!(asked[2].contains("knowledge/lantern.md#L"), "what was written is found at once: {}", asked[2]);
+
+    let again = program.ok(["chat", "sakura", "--from", "tanaka", "Where is the lantern?"]);
+    assert!(again.contains("In the hall"), "{again}");
+    let asked = texts(server);
+    assert!(asked[told].contains("<priming"), "what comes to mind is told at every turn: {}", asked[told]);
+    assert!(!asked.iter().any(|body| body.contains("dummy")), "no key is told to a model");
+    asked
+}
+
 /// Presses Ctrl-C, waits for the end, and makes sure that nothing of it goes on. Gives what was still printed.
 fn interrupt(program: &Program, mut child: Child, out: &mut BufReader<impl Read>) -> String {
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();

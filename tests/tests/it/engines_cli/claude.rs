@@ -12,7 +12,7 @@ use animaworks_testkit::{
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::{agent, interrupt, lantern, memory, organisation, provider, texts};
+use super::{agent, interrupt, lantern, memory, organisation, provider, texts, writes_looks_up_and_is_asked};
 
 const VARIABLE: &str = "ANIMAWORKS_TEST_CLAUDE";
 /// It asks about a window of 200,000 tokens, so that a context near its end can be played.
@@ -41,24 +41,12 @@ fn it_remembers_with_our_tools_checks_itself_once_and_goes_on_after_a_restart() 
         ],
     );
     let program = sakura(&agent, &server);
-    let told = program.ok(["chat", "sakura", "--from", "tanaka", "The lantern stands in the hall."]);
-    assert!(told.contains("The lantern is noted"), "{told}");
-    assert!(memory(&program, "knowledge/lantern.md").contains("The lantern stands in the hall."));
-    let asked = texts(&server);
-    assert_eq!(asked.len(), 4, "{asked:#?}");
-    assert!(asked[0].contains("mcp__aw__search_memory") && asked[0].contains("You are sakura"));
+    let asked = writes_looks_up_and_is_asked(&program, &server, 4);
+    assert!(asked[0].contains("mcp__aw__search_memory"));
     assert!(!asked[0].contains("mcp__aw__Bash"), "a tool it has itself is not offered twice");
-    assert!(asked[2].contains("knowledge/lantern.md#L"), "what was written is found at once: {}", asked[2]);
     assert_eq!(asked[3].matches("Stop hook feedback").count(), 1, "the answer was sent back once");
-
-    // every command is a process of its own: this is the restart
-    let again = program.ok(["chat", "sakura", "--from", "tanaka", "Where is the lantern?"]);
-    assert!(again.contains("In the hall"), "{again}");
-    let asked = texts(&server);
     let resumed = &asked[4];
     assert!(resumed.contains("toolu_1") && resumed.contains("I wrote it down."), "its own session goes on: {resumed}");
-    assert!(asked[4].contains("<priming"), "what comes to mind is told at every turn: {}", asked[4]);
-    assert!(!asked.iter().any(|body| body.contains("dummy")), "no key is told to a model");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use animaworks_testkit::{
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::{agent, interrupt, lantern, memory, organisation, provider, texts};
+use super::{agent, interrupt, lantern, organisation, provider, writes_looks_up_and_is_asked};
 
 const VARIABLE: &str = "ANIMAWORKS_TEST_CODEX";
 
@@ -33,20 +33,8 @@ fn it_remembers_with_our_tools_and_goes_on_after_a_restart() {
         ],
     );
     let program = sakura(&agent, &server);
-    let told = program.ok(["chat", "sakura", "--from", "tanaka", "The lantern stands in the hall."]);
-    assert!(told.contains("The lantern is noted."), "{told}");
-    assert!(memory(&program, "knowledge/lantern.md").contains("The lantern stands in the hall."));
-    let asked = texts(&server);
-    assert_eq!(asked.len(), 3, "{asked:#?}");
-    assert!(asked[0].contains("search_memory") && asked[0].contains("You are sakura"), "{}", asked[0]);
-    assert!(asked[2].contains("knowledge/lantern.md#L"), "what was written is found at once: {}", asked[2]);
-
-    let again = program.ok(["chat", "sakura", "--from", "tanaka", "Where is the lantern?"]);
-    assert!(again.contains("In the hall"), "{again}");
-    let asked = texts(&server);
+    let asked = writes_looks_up_and_is_asked(&program, &server, 3);
     assert!(asked[3].contains("call_1") && asked[3].contains("The lantern is noted."), "its own thread goes on");
-    assert!(asked[3].contains("<priming"), "what comes to mind is told at every turn: {}", asked[3]);
-    assert!(!asked.iter().any(|body| body.contains("dummy")), "no key is told to a model");
 }
 
 #[test]

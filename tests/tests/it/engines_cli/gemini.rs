@@ -12,7 +12,7 @@ use animaworks_testkit::{
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::{agent, interrupt, lantern, memory, organisation, provider, texts};
+use super::{agent, interrupt, lantern, memory, organisation, provider, writes_looks_up_and_is_asked};
 
 const VARIABLE: &str = "ANIMAWORKS_TEST_GEMINI";
 
@@ -36,20 +36,9 @@ fn it_remembers_with_our_tools_and_is_told_what_was_said_after_a_restart() {
         ],
     );
     let program = sakura(&agent, &server);
-    let told = program.ok(["chat", "sakura", "--from", "tanaka", "The lantern stands in the hall."]);
-    assert!(told.contains("The lantern is noted."), "{told}");
-    assert!(memory(&program, "knowledge/lantern.md").contains("The lantern stands in the hall."));
-    let asked = texts(&server);
-    assert_eq!(asked.len(), 3, "{asked:#?}");
-    assert!(asked[0].contains("mcp_aw_search_memory") && asked[0].contains("You are sakura"), "{}", asked[0]);
-    assert!(asked[2].contains("knowledge/lantern.md#L"), "what was written is found at once: {}", asked[2]);
-
-    let again = program.ok(["chat", "sakura", "--from", "tanaka", "Where is the lantern?"]);
-    assert!(again.contains("In the hall"), "{again}");
-    let asked = texts(&server);
+    let asked = writes_looks_up_and_is_asked(&program, &server, 3);
+    assert!(asked[0].contains("mcp_aw_search_memory"), "{}", asked[0]);
     assert!(asked[3].contains("The lantern is noted."), "a fresh session is told what was said: {}", asked[3]);
-    assert!(asked[3].contains("<priming"), "what comes to mind is told at every turn: {}", asked[3]);
-    assert!(!asked.iter().any(|body| body.contains("dummy")), "no key is told to a model");
 }
 
 #[test]
